@@ -218,7 +218,19 @@ class StorageFull(StorageError):
 
 
 class StorageReadOnly(StorageError):
-    """The file, its directory or this handle cannot be written."""
+    """The file, its directory or this handle cannot be written.
+
+    ``is_asked_for`` says that whoever opened the memory asked to only read it.
+    """
+
+    is_asked_for: bool = False
+
+    @classmethod
+    def asked_for(cls, location: object) -> StorageReadOnly:
+        """Return the error of a memory that was opened with ``read_only=True``."""
+        error = cls(f"{location} was opened read-only: open it without read_only")
+        error.is_asked_for = True
+        return error
 
 
 class StorageUnavailable(StorageError):

@@ -120,7 +120,7 @@ def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes
     Example:
       agent-memory --agent bob delete-all --user alice
     """
-    with session.open() as memory:
+    with session.open(to_write=True) as memory:
         if not user_id and not run_id:
             raise click.UsageError("say whose: --user or --run; `reset` deletes everything")
         count = memory.count(filters={"user_id": user_id, "run_id": run_id, "archived": None})
@@ -146,7 +146,7 @@ def reset(session: Session, /, yes: bool) -> None:
     Example:
       agent-memory --agent bob reset
     """
-    with session.open() as memory:
+    with session.open(to_write=True) as memory:
         question = f"Delete all {_number_of(memory)} memories of agent {memory.agent_id!r}?"
         confirm(question, yes=yes, otherwise="nothing was deleted")
         count = memory.reset(confirm=memory.agent_id)

@@ -163,7 +163,7 @@ def erase(
     criteria = {name for name, value in filters.items() if value and name != "tags_match"}
     if bool(memory_ids) + bool(criteria) + finish != 1:
         raise click.UsageError("give IDs, or options that describe the memories, or --finish")
-    with session.open() as memory:
+    with session.open(to_write=True) as memory:
         if finish:
             memory.finish_erasing()
             emit({"finished": True}, text="the file was written anew", as_json=session.json)

@@ -50,7 +50,7 @@ def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> Non
       agent-memory --agent bob migrate --embedder openai:text-embedding-3-large
       agent-memory --agent bob migrate --embedder wordllama --yes
     """
-    with session.open() as memory:
+    with session.open(to_write=not dry_run) as memory:
         plan = memory.migration_plan(embedder=embedder)
         if dry_run:
             emit(plan, text=_plan_text(plan), as_json=session.json)
@@ -109,7 +109,7 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
         done = AgentMemory.rebuild(session.path(), backup, agent_id=session.agent)
         emit(done, text=rebuilt_text(done), as_json=session.json)
         return
-    with session.open() as memory:
+    with session.open(to_write=True) as memory:
         info = memory.info()
         question = f"Drop the vectors of {info.memory_count:,} memories?"
         if info.vector_model is not None:

@@ -123,23 +123,26 @@ class Session:
     """Whether texts in a table are whole, however long."""
 
     @contextlib.contextmanager
-    def open(self, *, create: bool = False, session_id: str | None = None) -> Iterator[AgentMemory]:
+    def open(
+        self, *, create: bool = False, to_write: bool = False, session_id: str | None = None
+    ) -> Iterator[AgentMemory]:
         """Give the body the memory that is meant. Only a command that stores makes a new one.
 
-        A file that cannot be written is read, and what writes says why it cannot.
+        A file that cannot be written is read, and what writes says why it cannot; at once where it
+        is opened ``to_write`` alone, before anybody is asked whether to go on.
         """
         try:
             memory = self._opened(create=create, session_id=session_id)
         except StorageReadOnly as refusal:
-            if create:
+            if create or to_write:
                 raise
             with self._opened(read_only=True) as reader:
                 try:
                     yield reader
                 except StorageReadOnly as error:
-                    if "open it without read_only" not in str(error):
+                    if not error.is_asked_for:
                         raise  # it is of another place, or says what to do
-                    raise refusal from None  # nobody asked for read_only
+                    raise refusal from None  # nobody but this asked for it
         else:
             with memory:
                 yield memory

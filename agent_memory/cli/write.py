@@ -318,7 +318,7 @@ def forget(session: Session, /, memory_ids: tuple[str, ...], yes: bool) -> None:
     Example:
       agent-memory --agent bob forget mem-a3f2c1b4e5d6 --yes
     """
-    with session.open() as memory:
+    with session.open(to_write=True) as memory:
         for memory_id in memory_ids:
             if memory.get(memory_id) is None:
                 raise MemoryNotFound(memory_id)

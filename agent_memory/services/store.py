@@ -294,9 +294,7 @@ class Store:
     def refuse_read_only(self) -> None:
         """Raise ``StorageReadOnly`` where nothing can be written."""
         if self._engine.read_only:
-            raise StorageReadOnly(
-                f"{self.location} was opened read-only: open it without read_only"
-            )
+            raise StorageReadOnly.asked_for(self.location)
 
     def backend(self) -> StorageBackend:
         """Return how memories are searched: by keyword, or by meaning too."""

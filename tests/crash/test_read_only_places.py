@@ -101,6 +101,27 @@ def test_the_command_line_says_so_too(
 @pytest.mark.parametrize(
     "words",
     [
+        ("forget", "fact-5"),
+        ("erase", "fact-5"),
+        ("erase", "--category", "fact"),
+        ("delete-all", "--user", "ann"),
+        ("reset",),
+        ("rollback",),
+        ("migrate", "--embedder", "wordllama"),
+    ],
+)
+def test_nobody_is_asked_about_what_cannot_be_done(
+    cli: Callable[..., Ran], words: tuple[str, ...]
+) -> None:
+    ran = cli("--agent", "bob", *words)  # without a terminal, a question is wrong usage
+    assert ran.code == 5, ran.err
+    assert "cannot be written" in ran.err
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "words",
+    [
         ("search", "compass", "orchard"),
         ("search", "compass", "orchard", "--json"),
         ("recent",),

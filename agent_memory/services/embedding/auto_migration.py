@@ -104,9 +104,7 @@ class AutoMigration:
 
     def _refuse_read_only(self) -> None:
         if self._store.vectors.read_only:
-            raise StorageReadOnly(
-                f"{self._store.location} was opened read-only: open it without read_only"
-            )
+            raise StorageReadOnly.asked_for(self._store.location)
 
     # Automatic --------------------------------------------------------------------------------
 

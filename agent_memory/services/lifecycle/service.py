@@ -215,9 +215,7 @@ class LifecycleService(Service):
         Returns the path, or ``None`` where the engine keeps no files.
         """
         if self._engine.read_only:
-            raise StorageReadOnly(
-                f"{self._engine.location} was opened read-only: open it without read_only"
-            )
+            raise StorageReadOnly.asked_for(self._engine.location)
         if Capability.FILE_BACKUP not in self._engine.capabilities:
             return None  # who runs the database backs it up
         # What sets wrong settings aside makes a backup first.
@@ -227,7 +225,8 @@ class LifecycleService(Service):
     def backups(self) -> list[BackupFile]:
         """List the backups of the file, newest first."""
         require(self._engine, Capability.FILE_BACKUP)
-        return self._engine.files.list_backups()
+        with self._engine.read():  # which refuses another agent's file in the place of this one
+            return self._engine.files.list_backups()
 
 
 def _keep_if_secret(

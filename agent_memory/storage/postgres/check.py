@@ -65,7 +65,7 @@ class Check:
     def report(self, *, repair: bool) -> CheckReport:
         """Look for what is wrong, mend it if asked to, and report."""
         if self._db.read_only:
-            raise StorageReadOnly(f"{self._db.location} was opened read-only: open it for writing")
+            raise StorageReadOnly.asked_for(self._db.location)
         with self._db.write():
             problems = list(self._problems())
             if problems and repair:

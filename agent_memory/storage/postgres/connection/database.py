@@ -129,7 +129,7 @@ class Database:
         the disk.
         """
         if self.read_only:
-            raise StorageReadOnly(f"{self.location} was opened read-only: open it for writing")
+            raise StorageReadOnly.asked_for(self.location)
         self._refuse_nested()
         is_durable = durable and self._synchronous == "FULL"
         is_impatient = self._thread.is_impatient

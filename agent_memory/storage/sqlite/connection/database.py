@@ -124,7 +124,7 @@ class Database(Statements):
         ``trust`` is called. Otherwise such a file is ``StorageUntrusted``.
         """
         if self.read_only:
-            raise StorageReadOnly(f"{self.path} was opened read-only: open it without read_only")
+            raise StorageReadOnly.asked_for(self.path)
         with self._transaction("BEGIN IMMEDIATE", durable=durable):
             if vetted:
                 self._vetting.before_writing(self._connected())
@@ -368,7 +368,7 @@ class Database(Statements):
     def _outside_transaction(self) -> Iterator[apsw.Connection]:
         """Run the body outside of any transaction, on a file that may be written."""
         if self.read_only:
-            raise StorageReadOnly(f"{self.path} was opened read-only: open it without read_only")
+            raise StorageReadOnly.asked_for(self.path)
         with self._statement():
             if self._depth:
                 raise AgentMemoryError("this thread is inside a transaction of the same memory")

@@ -50,7 +50,7 @@ def check(
     Raises ``StorageReadOnly`` where it may only read: FTS5 compares its index where it may write.
     """
     if database.read_only:
-        raise StorageReadOnly(f"{path} was opened read-only: open it without read_only")
+        raise StorageReadOnly.asked_for(path)
     problems = _problems(database)
     if problems and repair:
         with contextlib.suppress(StorageCorrupt):
