@@ -162,6 +162,11 @@ def parse_moment(
         raise ValidationError.of(name, str(error), value) from error
 
 
+def parse_as_of(value: Time) -> datetime:
+    """Return the time at which something stood; a date alone is the end of its day, as until."""
+    return parse_moment("as_of", value, read=parse_end)
+
+
 def check_order(order: str) -> MemoryOrder:
     """Return how a list is sorted, or raise ``ValidationError``."""
     try:

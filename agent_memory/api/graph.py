@@ -11,6 +11,7 @@ from agent_memory.api.arguments import (
     Time,
     check_id,
     check_ids,
+    parse_as_of,
     parse_moment,
     validate_model,
 )
@@ -454,7 +455,7 @@ def _ids(memory_id: str | None) -> list[str]:
 
 
 def _as_of(moment: Time | None) -> Any:  # noqa: ANN401 - a time, or None
-    return None if moment is None else parse_moment("as_of", moment)
+    return None if moment is None else parse_as_of(moment)
 
 
 def _limit(limit: int | None) -> int:

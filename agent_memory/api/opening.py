@@ -16,7 +16,7 @@ from agent_memory.api.arguments import (
     Time,
     choose_embedder,
     choose_session_name,
-    parse_moment,
+    parse_as_of,
     validate_model,
 )
 from agent_memory.api.plain_arguments import WithCheckedFlags, check_flags
@@ -272,7 +272,7 @@ class OpenMemory(WithCheckedFlags):
     @contextlib.contextmanager
     def _as_of(self, moment: Time) -> Iterator[Self]:
         """Give the body a memory that is as this one was at a moment; it goes with the body."""
-        when = parse_moment("as_of", moment)
+        when = parse_as_of(moment)
         options: MemoryOptions = {**self._options, "create": False, "read_only": False}
         with (
             self._store.transfer.copy_as_of(when) as copy,

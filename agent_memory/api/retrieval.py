@@ -12,6 +12,7 @@ from agent_memory.api.arguments import (
     check_id,
     check_order,
     join_filters,
+    parse_as_of,
     parse_date_range,
     parse_moment,
 )
@@ -156,7 +157,7 @@ class RetrievalVerbs(OpenMemory):
         ``as_of`` returns it as it was at a time, ``None`` if it was not there then.
         """
         if as_of is not None:
-            return self._store.lifecycle.get_as_of(memory_id, parse_moment("as_of", as_of))
+            return self._store.lifecycle.get_as_of(memory_id, parse_as_of(as_of))
         return self._store.get(memory_id)
 
     def list_recent(
@@ -275,7 +276,7 @@ class RetrievalVerbs(OpenMemory):
         if shared:
             message = "other agents' memories are searched as they are now: leave as_of out"
             raise ValidationError.of("shared", message, shared)
-        moment = parse_moment("as_of", as_of)
+        moment = parse_as_of(as_of)
         with self._as_of(moment) as past:
             return past._search_own(request._replace(now=request.now or moment))
 

@@ -336,7 +336,10 @@ def accept_shared_options(command: click.Command) -> click.Command:
 
 
 class Moment(_MomentType):
-    """A time: ISO 8601, or how long ago (``12h``, ``7d``, ``2w``). A date ends with its day."""
+    """A time: ISO 8601, or how long ago (``12h``, ``7d``, ``2w``).
+
+    A date alone is the first moment of its day, or the last where the time ``ends`` something.
+    """
 
     name = "time"
 
@@ -357,7 +360,9 @@ class Moment(_MomentType):
 
 
 as_of_option = click.option(
-    "--as-of", type=Moment(), help="As the store stood at this time: 2026-01-28, 7d."
+    "--as-of",
+    type=Moment(ends=True),
+    help="As the store stood at this time: 2026-01-28 (at its end), 7d.",
 )
 
 
@@ -448,8 +453,10 @@ on_secret_option = click.option(
 def filter_options(command: Command) -> Command:
     """Add the options that narrow a search down, for `search` and `recent`."""
     for option in (
-        click.option("--since", type=Moment(), help="From this time on: 2026-01-28, 7d."),
-        click.option("--until", type=Moment(ends=True), help="Until this time."),
+        click.option("--since", type=Moment(), help="From this time on: 2026-01-28 (UTC), 7d."),
+        click.option(
+            "--until", type=Moment(ends=True), help="Until this time: 2026-01-28 (all of it), 7d."
+        ),
         click.option(
             "--category",
             "-c",

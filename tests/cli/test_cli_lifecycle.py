@@ -308,6 +308,8 @@ def test_the_past_is_shown_by_spans_and_dates(cli: Cli, root: Path, past: Clock)
     found = cli("search", "which plan, walnut?", "--as-of", then, "--json").data["results"]
     assert [it["memory"]["content"] for it in found] == ["the walnut plan"]
     assert cli("search", "plan", "--as-of", "2020-01-01").code == 0
+    of_the_change = (datetime.now(UTC) - timedelta(days=40)).date().isoformat()
+    assert "the quartz plan" in cli("show", "plan", "--as-of", of_the_change).out
     for command in (["show", "plan"], ["recent"], ["search", "plan"]):
         wrong = cli(*command, "--as-of", "last week")
         assert wrong.code == 2

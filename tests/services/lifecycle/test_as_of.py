@@ -121,6 +121,25 @@ def test_by_meaning_as_well(memory: AgentMemory, clock: Clock) -> None:
     assert first not in {hit.memory.id for hit in memory.search("database choice")}
 
 
+def test_a_date_is_the_whole_of_its_day_as_it_is_for_until(
+    memory: AgentMemory, clock: Clock, tmp_path: Path
+) -> None:
+    memory.store("stored that day", id="mem-1", timestamp=clock())
+    day = clock().date().isoformat()
+    clock.forward(days=1)
+    memory.update("mem-1", content="changed on the next day")
+    memory.store("stored on the next day", timestamp=clock())
+    for listed in (
+        memory.list_recent(as_of=day),
+        [hit.memory for hit in memory.search("stored", since=day, until=day, as_of=day)],
+        [memory.get("mem-1", as_of=day)],
+        [hit.memory for hit in memory.search("stored", as_of=day)],
+    ):
+        assert [it and it.content for it in listed] == ["stored that day"]
+    assert memory.export(tmp_path / "then.yaml", as_of=day).memory_count == 1
+    assert memory.list_recent(as_of=f"{day}T00:00:00Z") == []
+
+
 def test_a_time_that_is_none_is_refused(memory: AgentMemory) -> None:
     with pytest.raises(ValidationError, match="as_of"):
         memory.get("mem-1", as_of="yesterday-ish")
