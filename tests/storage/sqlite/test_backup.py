@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from conftest import Clock
 
 from agent_memory import (
     AgentMemory,
@@ -109,6 +110,16 @@ def test_the_backups_of_two_moments_stand_side_by_side(
     assert contents(first) == []
     assert contents(second) == ["later"]
     assert [agent.agent_id for agent in AgentMemory.agents(root)] == ["bob"]
+
+
+def test_the_backups_of_one_moment_stand_side_by_side_too(root: Path, clock: Clock) -> None:
+    with AgentMemory("bob", root=root, clock=clock) as memory:
+        made = []
+        for content in ("one", "two", "three"):
+            memory.store(content)
+            made.append(memory.backup())
+        assert [one.path for one in memory.backups()] == [str(path) for path in reversed(made)]
+        assert [one.memory_count for one in memory.backups()] == [3, 2, 1]
 
 
 def test_a_relative_or_home_destination_means_what_it_means_elsewhere(

@@ -45,18 +45,23 @@ def back_up(source: Path, destination: Path | None, *, now: datetime) -> Path:
     """Copy a store as it stands into a new file of mode 0600 and return its path.
 
     Others may write meanwhile. The copy is made beside its destination and moved there when it is
-    whole and on the disk: what stands there before stays until then. Without a destination it is
-    ``backups/memories-TIME.db`` beside the source. A symbolic link there is replaced, never
-    followed.
+    whole and on the disk: what stands there before stays until then. A symbolic link there is
+    replaced, never followed. Without a destination it is ``backups/memories-TIME.db`` beside the
+    source, at the next microsecond where that is taken: no other backup is replaced.
     """
-    if destination is None:
-        destination = _made_folder(source) / f"{source.stem}-{_stamp(now)}{source.suffix}"
-    with translated_errors(destination):
-        _refuse_destination(destination)
-    with _copied(source, destination) as unfinished:
-        unfinished.replace(destination)
-        sync_to_disk(destination.parent)
-    return destination
+    made = destination
+    if made is None:
+        made = _made_folder(source) / f"{source.stem}-{_stamp(now)}{source.suffix}"
+    else:
+        with translated_errors(made):
+            _refuse_destination(made)
+    with _copied(source, made) as unfinished:
+        if destination is None:
+            made = _named(unfinished, source, None, now)
+        else:
+            unfinished.replace(made)
+        sync_to_disk(made.parent)
+    return made
 
 
 def back_up_before(source: Path, reason: str, *, now: datetime, keep: int) -> Path | None:
@@ -164,16 +169,16 @@ def _refuse_destination(destination: Path) -> None:
         raise ValidationError.of("destination", "its directory does not exist", str(destination))
 
 
-def _named(unfinished: Path, source: Path, reason: str, now: datetime) -> Path:
-    """Give a copy the name of the newest backup, and no other process the same."""
+def _named(unfinished: Path, source: Path, reason: str | None, now: datetime) -> Path:
+    """Give a copy a name that is free; with a reason, that of the newest automatic backup."""
+    ending = "" if reason is None else f".before-{reason}"
     for _ in range(_TRIES):
-        newest = max((made_at for made_at, _ in _automatic(source)), default=None)
-        if newest is not None:
-            now = max(now, shifted(newest, _STEP))
-        ending = f"{_stamp(now)}.before-{reason}{source.suffix}"
-        made = unfinished.with_name(f"{source.stem}-{ending}")
+        others = [] if reason is None else _automatic(source)
+        now = max([now, *(shifted(made_at, _STEP) for made_at, _ in others)])
+        made = unfinished.with_name(f"{source.stem}-{_stamp(now)}{ending}{source.suffix}")
         if _moved(unfinished, made):
             return made
+        now = shifted(now, _STEP)
     raise StorageUnavailable(f"{made} exists, and no later name is free: move it away")
 
 
