@@ -225,13 +225,6 @@ class StorageReadOnly(StorageError):
 
     is_asked_for: bool = False
 
-    @classmethod
-    def asked_for(cls, location: object) -> StorageReadOnly:
-        """Return the error of a memory that was opened with ``read_only=True``."""
-        error = cls(f"{location} was opened read-only: open it without read_only")
-        error.is_asked_for = True
-        return error
-
 
 class StorageUnavailable(StorageError):
     """The file cannot be opened: it is missing, a directory, a link, or not permitted."""
@@ -265,6 +258,13 @@ class NewerSchema(StorageError):
 
 class StorageClosed(StorageError):
     """The store was used after ``close``."""
+
+
+def opened_read_only(location: object) -> StorageReadOnly:
+    """Return the error of a memory that was opened with ``read_only=True``."""
+    error = StorageReadOnly(f"{location} was opened read-only: open it without read_only")
+    error.is_asked_for = True
+    return error
 
 
 def with_notes(error: BaseException) -> str:

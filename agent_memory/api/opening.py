@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from agent_memory.models.agent import AgentConfig
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-_Told = TypeVar("_Told")
+_Item = TypeVar("_Item")
 
 
 class MemoryOptions(TypedDict, total=False):
@@ -214,12 +214,12 @@ class OpenMemory(WithCheckedFlags):
         if self._check_sharing is not None:
             self._check_sharing(self._opened_store.config())
 
-    def _while_shared(self, coming: Iterable[_Told | None]) -> Iterator[_Told]:
+    def _while_shared(self, coming: Iterable[_Item | None]) -> Iterator[_Item]:
         """Yield what is told for as long as the memory is shared, and not the ``None`` between."""
-        for told in coming:
+        for item in coming:
             self._refuse_unshared()
-            if told is not None:
-                yield told
+            if item is not None:
+                yield item
 
     @cached_property
     def graph(self) -> MemoryGraph:

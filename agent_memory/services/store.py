@@ -20,6 +20,7 @@ from agent_memory.errors import (
     StorageCorrupt,
     StorageReadOnly,
     ValidationError,
+    opened_read_only,
     other_agent,
 )
 from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport, Problem
@@ -294,7 +295,7 @@ class Store:
     def refuse_read_only(self) -> None:
         """Raise ``StorageReadOnly`` where nothing can be written."""
         if self._engine.read_only:
-            raise StorageReadOnly.asked_for(self.location)
+            raise opened_read_only(self.location)
 
     def backend(self) -> StorageBackend:
         """Return how memories are searched: by keyword, or by meaning too."""

@@ -215,6 +215,9 @@ class HistoryTable(Protocol):
     def insert(self, changes: Iterable[Change]) -> None:
         """Insert changes that were made in another file, in order."""
 
+    def forget_reviews(self) -> None:
+        """Forget the reviews that are kept with deletions."""
+
     def ids_with_history(self, memory_ids: Sequence[str]) -> set[str]:
         """Return those of the ids that have a history."""
 
@@ -467,7 +470,7 @@ class ReviewTable(Protocol):
         """Return, of the rows that are in question, the newest that is to replace each."""
 
     def forget_reasoning(self) -> None:
-        """Clear the reasoning of all reviews; of those that the history keeps nothing is left."""
+        """Clear the reasoning of all reviews."""
 
     def dismiss(self, review_id: int, *, now: datetime) -> None:
         """Mark a review as dismissed: it is no longer asked."""

@@ -44,8 +44,11 @@ def test_all_can_be_read_on_a_read_only_drive(folder: Path, tmp_path: Path) -> N
         assert memory.context()
         assert memory.scratchpad().memories
         assert [one.memory_count for one in memory.backups()] == [11, 11]  # one of before the move
-        with pytest.raises(StorageReadOnly):  # the index is compared where it may be written
-            memory.check()
+        report = memory.check()
+        assert (report.problems, report.memory_count) == ([], 11)  # the archived one too
+        assert "keyword index was not compared" in report.notes[-1]
+        with pytest.raises(StorageReadOnly, match="open it without read_only"):
+            memory.check(repair=True)
         assert memory.get("fact-2") is None
         assert memory.search("violet", as_of=memory.info().created_at)
         memory.export(tmp_path / "out.yaml")
@@ -86,6 +89,7 @@ def test_opening_it_for_writing_says_at_once_what_to_do(folder: Path) -> None:
         (("forget", "fact-5", "--yes"), "cannot be written"),
         (("configure", "event_log", "brief"), "cannot be written"),
         (("backup",), "name a destination elsewhere"),
+        (("check", "--repair"), "cannot be written"),
     ],
 )
 def test_the_command_line_says_so_too(
@@ -132,6 +136,7 @@ def test_nobody_is_asked_about_what_cannot_be_done(
         ("stats",),
         ("export",),
         ("configure",),
+        ("check",),
     ],
 )
 def test_the_command_line_reads_there(cli: Callable[..., Ran], words: tuple[str, ...]) -> None:

@@ -385,7 +385,7 @@ class ReviewContract:
             ]
         ]
         with engine.write():
-            engine.reviews.forget_reasoning()
+            engine.history.forget_reviews()
         assert all("reviews" not in change.old for change in engine.history.iterate())
 
 

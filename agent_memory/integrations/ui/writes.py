@@ -147,7 +147,7 @@ def backup(memory: AgentMemory, _: Body) -> dict[str, Any]:
 
 
 def check(memory: AgentMemory, _: Body) -> dict[str, Any]:
-    """Look for damage, and repair nothing. A file that is opened to read cannot be checked."""
+    """Look for damage, and repair nothing. Of a file that is opened to read, not in its index."""
     return _report(memory.check())
 
 

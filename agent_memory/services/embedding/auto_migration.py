@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from agent_memory.embeddings.registry import EmbedderSpec
-from agent_memory.errors import AgentMemoryError, ConfigurationError, StorageReadOnly
+from agent_memory.errors import AgentMemoryError, ConfigurationError, opened_read_only
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.embedding import MigrationPlan, MigrationProgress
@@ -104,7 +104,7 @@ class AutoMigration:
 
     def _refuse_read_only(self) -> None:
         if self._store.vectors.read_only:
-            raise StorageReadOnly.asked_for(self._store.location)
+            raise opened_read_only(self._store.location)
 
     # Automatic --------------------------------------------------------------------------------
 

@@ -143,6 +143,7 @@ def remove_rows(engine: Engine, ids: Sequence[str]) -> RemovedRows:
     removed = engine.erasure.remove(ids)
     engine.graph_maintenance.erase(ids)
     engine.reviews.forget_reasoning()  # of other memories: it may quote what is erased
+    engine.history.forget_reviews()
     engine.vectors.forget_deleted()
     return removed
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_memory.errors import MemoryNotFound, StorageReadOnly
+from agent_memory.errors import MemoryNotFound, opened_read_only
 from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import SecretScanner
@@ -215,7 +215,7 @@ class LifecycleService(Service):
         Returns the path, or ``None`` where the engine keeps no files.
         """
         if self._engine.read_only:
-            raise StorageReadOnly.asked_for(self._engine.location)
+            raise opened_read_only(self._engine.location)
         if Capability.FILE_BACKUP not in self._engine.capabilities:
             return None  # who runs the database backs it up
         # What sets wrong settings aside makes a backup first.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from agent_memory.errors import StorageReadOnly
+from agent_memory.errors import opened_read_only
 from agent_memory.models.agent import CheckReport, Problem
 from agent_memory.storage.fingerprints import fingerprint_of
 from agent_memory.storage.postgres.connection import Database
@@ -64,9 +64,9 @@ class Check:
 
     def report(self, *, repair: bool) -> CheckReport:
         """Look for what is wrong, mend it if asked to, and report."""
-        if self._db.read_only:
-            raise StorageReadOnly.asked_for(self._db.location)
-        with self._db.write():
+        if repair and self._db.read_only:
+            raise opened_read_only(self._db.location)
+        with self._db.read() if self._db.read_only else self._db.write():
             problems = list(self._problems())
             if problems and repair:
                 self._mend({problem.kind for problem in problems})
@@ -79,7 +79,8 @@ class Check:
         return CheckReport(path=self._db.location, memory_count=count, problems=problems)
 
     def _problems(self) -> Iterator[Problem]:
-        self._keywords.catch_up()
+        if not self._db.read_only:
+            self._keywords.catch_up()
         yield from self._agent.find_problems()
         if wrong := self._db.value(_COUNT_WRONG_TAGS):
             detail = f"{wrong} of the rows in memory_tags are not those of the memories"
@@ -98,7 +99,8 @@ class Check:
                 is_right = fingerprint in (None, fingerprint_of(content, user_id, run_id))
                 wrong_fingerprints += has_one is None or not is_right
                 tags, timestamp, tokens = indexed
-                wrong_words += tokens != self._keywords.tokens_of(content, tags, timestamp)
+                if tokens is not None or not self._db.read_only:  # else it waits for its index
+                    wrong_words += tokens != self._keywords.tokens_of(content, tags, timestamp)
             after = page_end(rows[-1][0], after=after)
         if wrong_fingerprints:
             detail = f"{wrong_fingerprints} of the fingerprints are not those of the memories"

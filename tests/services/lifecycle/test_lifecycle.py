@@ -1013,3 +1013,13 @@ def test_the_asynchronous_storage_goes_on_as_before(root: Path) -> None:
             assert [it.id for it in await storage.search("plan")] == [first]
 
     asyncio.run(lives())
+
+
+def test_what_may_only_be_read_is_checked_and_not_repaired(root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.store("Lunch is at noon", tags=["food"])
+    with AgentMemory("bob", root=root, read_only=True, embedder=None) as reader:
+        assert (reader.check().problems, reader.check().memory_count) == ([], 1)
+        with pytest.raises(StorageReadOnly, match="open it without read_only") as refusal:
+            reader.check(repair=True)
+        assert refusal.value.is_asked_for

@@ -17,8 +17,8 @@ from agent_memory.errors import (
     ConfigurationError,
     StorageError,
     StorageLocked,
-    StorageReadOnly,
     StorageUnavailable,
+    opened_read_only,
 )
 from agent_memory.runtime.addresses import AgentAddress
 from agent_memory.storage.in_memory.tokenizer import StandaloneTokenizer
@@ -129,7 +129,7 @@ class Database:
         the disk.
         """
         if self.read_only:
-            raise StorageReadOnly.asked_for(self.location)
+            raise opened_read_only(self.location)
         self._refuse_nested()
         is_durable = durable and self._synchronous == "FULL"
         is_impatient = self._thread.is_impatient

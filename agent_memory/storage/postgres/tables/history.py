@@ -34,6 +34,13 @@ _CHANGE: Final = "change_id, memory_id, event, changed_at, session_id, old_value
 _INSERT: Final = """
 INSERT INTO history (memory_id, event, changed_at, session_id, old_values, new_values)
 VALUES (%s, %s, %s, %s, %s, %s)"""
+_KEEP_REVIEWS: Final = """
+UPDATE history
+SET old_values = (old_values::jsonb || jsonb_build_object('reviews', %s::text))::text
+WHERE change_id = (SELECT max(change_id) FROM history WHERE memory_id = %s) AND event = 'DELETE'"""
+_FORGET_REVIEWS: Final = """
+UPDATE history SET old_values = (old_values::jsonb - 'reviews')::text
+WHERE event = 'DELETE' AND old_values::json -> 'reviews' IS NOT NULL"""
 _SELECT_TEXTS: Final = """
 SELECT change_id, memory_id, coalesce(old_values, '{}'), coalesce(new_values, '{}')
 FROM history WHERE change_id > %s ORDER BY change_id LIMIT %s"""
@@ -98,6 +105,16 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
 
     def insert(self, changes: Iterable[Change]) -> None:
         self._db.run_many(_INSERT, map(row_of_change, changes))
+
+    def keep_reviews(self, reviews: Iterable[tuple[str, str]]) -> None:
+        """Keep with the last change of memories, which deleted them, the reviews that they had.
+
+        Those of each are JSON as an export has them; the id follows.
+        """
+        self._db.run_many(_KEEP_REVIEWS, reviews)
+
+    def forget_reviews(self) -> None:
+        self._db.run(_FORGET_REVIEWS)
 
     def ids_with_history(self, memory_ids: Sequence[str]) -> set[str]:
         sql = """SELECT DISTINCT memory_id FROM history

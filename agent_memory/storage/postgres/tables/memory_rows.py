@@ -14,6 +14,7 @@ from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.times import format_time
 from agent_memory.storage.memory_values import NEW_ROW
 from agent_memory.storage.postgres.tables import Table
+from agent_memory.storage.postgres.tables.history import HistoryTable
 from agent_memory.storage.records import BEFORE_ALL, RowValues, page_end
 
 _COLUMNS: Final = ("seq", "id", *HISTORIC, *USAGE)
@@ -36,16 +37,12 @@ WHERE m.seq > %(after)s AND (
 ORDER BY m.seq LIMIT %(limit)s"""
 
 # As an export has them. The rows go with their memory.
-_SELECT_QUESTIONS: Final = """
+_SELECT_REVIEWS: Final = """
 SELECT json_agg(json_build_object('id', m.id, 'replaced_by', r.replaced_by, 'confidence',
   r.confidence, 'reasoning', r.reasoning, 'proposed_at', r.proposed_at, 'session_id', r.session_id)
   ORDER BY r.review_id)::text, m.id
 FROM reviews AS r JOIN memories AS m USING (agent_id, seq, version)
 WHERE r.dismissed_at IS NULL AND m.id = ANY(%s) GROUP BY m.id"""
-_KEEP_QUESTIONS: Final = """
-UPDATE history
-SET old_values = (old_values::jsonb || jsonb_build_object('reviews', %s::text))::text
-WHERE change_id = (SELECT max(change_id) FROM history WHERE memory_id = %s) AND event = 'DELETE'"""
 
 
 class MemoryRowTable(Table):
@@ -106,9 +103,9 @@ VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
 
     def delete_many(self, memory_ids: Sequence[str]) -> None:
         ids = (list(memory_ids),)
-        questions = self._db.rows(_SELECT_QUESTIONS, ids)
+        reviews = self._db.rows(_SELECT_REVIEWS, ids)
         self._db.run("DELETE FROM memories WHERE id = ANY(%s)", ids)
-        self._db.run_many(_KEEP_QUESTIONS, questions)
+        HistoryTable(self._db).keep_reviews(reviews)
 
     def is_free(self, row_id: int) -> bool:
         return self._db.row("SELECT 1 FROM memories WHERE seq = %s", (row_id,)) is None

@@ -59,10 +59,6 @@ UPDATE reviews SET dismissed_at = NULL WHERE dismissed_at = %(done_at)s AND seq 
 _ASK_ONE_AGAIN: Final = """
 UPDATE reviews SET dismissed_at = NULL WHERE review_id = %s AND dismissed_at IS NOT NULL"""
 
-_FORGET_KEPT: Final = """
-UPDATE history SET old_values = (old_values::jsonb - 'reviews')::text
-WHERE event = 'DELETE' AND old_values::json -> 'reviews' IS NOT NULL"""
-
 
 class ReviewTable(Table):
     """The table of memories that are in question."""
@@ -119,7 +115,6 @@ class ReviewTable(Table):
 
     def forget_reasoning(self) -> None:
         self._db.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
-        self._db.run(_FORGET_KEPT)
 
     def dismiss(self, review_id: int, *, now: datetime) -> None:
         sql = "UPDATE reviews SET dismissed_at = %s WHERE review_id = %s"

@@ -16,8 +16,8 @@ from agent_memory.errors import (
     ConfigurationError,
     StorageClosed,
     StorageError,
-    StorageReadOnly,
     StorageUnavailable,
+    opened_read_only,
 )
 from agent_memory.runtime import fork_safety
 from agent_memory.runtime.files import beside
@@ -124,7 +124,7 @@ class Database(Statements):
         ``trust`` is called. Otherwise such a file is ``StorageUntrusted``.
         """
         if self.read_only:
-            raise StorageReadOnly.asked_for(self.path)
+            raise opened_read_only(self.path)
         with self._transaction("BEGIN IMMEDIATE", durable=durable):
             if vetted:
                 self._vetting.before_writing(self._connected())
@@ -368,7 +368,7 @@ class Database(Statements):
     def _outside_transaction(self) -> Iterator[apsw.Connection]:
         """Run the body outside of any transaction, on a file that may be written."""
         if self.read_only:
-            raise StorageReadOnly.asked_for(self.path)
+            raise opened_read_only(self.path)
         with self._statement():
             if self._depth:
                 raise AgentMemoryError("this thread is inside a transaction of the same memory")

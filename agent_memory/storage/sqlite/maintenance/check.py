@@ -12,8 +12,8 @@ from agent_memory.errors import (
     StorageCorrupt,
     StorageError,
     StorageFull,
-    StorageReadOnly,
     StorageUntrusted,
+    opened_read_only,
 )
 from agent_memory.models.agent import CheckReport, Problem
 from agent_memory.models.times import format_time, now_utc
@@ -38,6 +38,9 @@ from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 _BACKED_UP: Final = ("foreign", "unreadable", "wrong_id", "wrong_number", "wrong_row")
 """How the kinds of problems begin that are mended only after a backup."""
+_INDEX_NOT_COMPARED: Final = (
+    "the keyword index was not compared with the memories: FTS5 does that where it may write"
+)
 
 
 def check(
@@ -47,10 +50,11 @@ def check(
 
     ``back_up`` is called before anything is taken out of the file that somebody else put there,
     or encoded anew.
-    Raises ``StorageReadOnly`` where it may only read: FTS5 compares its index where it may write.
+    A file that may only be read is looked through as far as that goes, and the notes say what was
+    left out. To repair it raises ``StorageReadOnly``.
     """
-    if database.read_only:
-        raise StorageReadOnly.asked_for(path)
+    if repair and database.read_only:
+        raise opened_read_only(path)
     problems = _problems(database)
     if problems and repair:
         with contextlib.suppress(StorageCorrupt):
@@ -67,6 +71,8 @@ def check(
     total = check_indexes.count_memories(database)
     warning = database.warning
     notes = [*([] if warning is None else [warning]), *_exposures(path)]
+    if database.read_only:
+        notes.append(_INDEX_NOT_COMPARED)
     return CheckReport(path=str(path), memory_count=total, problems=problems, notes=notes)
 
 
@@ -151,9 +157,10 @@ def _problems(database: Database) -> list[Problem]:
             problems += GraphMaintenance(database).find_problems()
             problems += TombstoneTable(database).find_problems()
             problems += RejectionTable(database).find_problems()
-        # On a disk where not even a log can be made, the index is not compared.
-        with contextlib.suppress(StorageUntrusted, StorageFull), database.write():
-            problems += check_indexes.compare_index(database)
+        if not database.read_only:
+            # On a disk where not even a log can be made, the index is not compared.
+            with contextlib.suppress(StorageUntrusted, StorageFull), database.write():
+                problems += check_indexes.compare_index(database)
     except StorageCorrupt as error:
         problems.append(Problem(kind="damaged_file", detail=str(error)))
     return problems

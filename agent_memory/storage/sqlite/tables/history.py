@@ -36,6 +36,13 @@ _CHANGE: Final = "change_id, memory_id, event, changed_at, session_id, old_value
 _INSERT: Final = """
 INSERT INTO history (memory_id, event, changed_at, session_id, old_values, new_values)
 VALUES (?, ?, ?, ?, ?, ?)"""
+_KEEP_REVIEWS: Final = """
+UPDATE history SET old_values = json_set(old_values, '$.reviews', ?)
+WHERE change_id = (SELECT max(change_id) FROM history WHERE memory_id = ?) AND event = 'DELETE'"""
+_FORGET_REVIEWS: Final = """
+UPDATE history SET old_values = json_remove(old_values, '$.reviews')
+WHERE event = 'DELETE' AND CASE WHEN json_valid(old_values)
+  THEN json_type(old_values, '$.reviews') IS NOT NULL END"""
 _SELECT_TEXTS: Final = """
 SELECT change_id, CAST(memory_id AS BLOB), CAST(coalesce(old_values, '{}') AS BLOB),
   CAST(coalesce(new_values, '{}') AS BLOB)
@@ -119,6 +126,16 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
 
     def insert(self, changes: Iterable[Change]) -> None:
         self._db.run_many(_INSERT, map(row_of_change, changes))
+
+    def keep_reviews(self, reviews: Iterable[tuple[str, str]]) -> None:
+        """Keep with the last change of memories, which deleted them, the reviews that they had.
+
+        Those of each are JSON as an export has them; the id follows.
+        """
+        self._db.run_many(_KEEP_REVIEWS, reviews)
+
+    def forget_reviews(self) -> None:
+        self._db.run(_FORGET_REVIEWS)
 
     def ids_with_history(self, memory_ids: Sequence[str]) -> set[str]:
         sql = """SELECT DISTINCT memory_id FROM history

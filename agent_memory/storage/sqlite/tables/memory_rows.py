@@ -16,6 +16,7 @@ from agent_memory.models.times import format_time
 from agent_memory.storage.memory_values import NEW_ROW
 from agent_memory.storage.records import BEFORE_ALL, RowValues, page_end
 from agent_memory.storage.sqlite.tables import Table
+from agent_memory.storage.sqlite.tables.history import HistoryTable
 
 _COLUMNS: Final = ("seq", "id", *HISTORIC, *USAGE)
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM memories"
@@ -37,15 +38,12 @@ WHERE m.seq > ?1 AND (
 ORDER BY m.seq LIMIT ?3"""
 
 # As an export has them. The rows go with their memory.
-_SELECT_QUESTIONS: Final = """
+_SELECT_REVIEWS: Final = """
 SELECT json_group_array(json_object('id', m.id, 'replaced_by', r.replaced_by, 'confidence',
   r.confidence, 'reasoning', r.reasoning, 'proposed_at', r.proposed_at,
   'session_id', r.session_id)), m.id
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
 WHERE r.dismissed_at IS NULL AND m.id IN (SELECT value FROM json_each(?)) GROUP BY m.id"""
-_KEEP_QUESTIONS: Final = """
-UPDATE history SET old_values = json_set(old_values, '$.reviews', ?)
-WHERE change_id = (SELECT max(change_id) FROM history WHERE memory_id = ?) AND event = 'DELETE'"""
 
 
 class MemoryRowTable(Table):
@@ -106,9 +104,9 @@ VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
 
     def delete_many(self, memory_ids: Sequence[str]) -> None:
         ids = (to_json(list(memory_ids)),)
-        questions = self._db.rows(_SELECT_QUESTIONS, ids)
+        reviews = self._db.rows(_SELECT_REVIEWS, ids)
         self._db.run("DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))", ids)
-        self._db.run_many(_KEEP_QUESTIONS, questions)
+        HistoryTable(self._db).keep_reviews(reviews)
 
     def is_free(self, row_id: int) -> bool:
         return self._db.row("SELECT 1 FROM memories WHERE seq = ?", (row_id,)) is None

@@ -53,11 +53,6 @@ UPDATE reviews SET dismissed_at = NULL WHERE dismissed_at = ?3 AND seq IN {_OWN_
 _ASK_ONE_AGAIN: Final = """
 UPDATE reviews SET dismissed_at = NULL WHERE review_id = ? AND dismissed_at IS NOT NULL"""
 
-_FORGET_KEPT: Final = """
-UPDATE history SET old_values = json_remove(old_values, '$.reviews')
-WHERE event = 'DELETE' AND CASE WHEN json_valid(old_values)
-  THEN json_type(old_values, '$.reviews') IS NOT NULL END"""
-
 
 class ReviewTable(Table):
     """The table of memories that are in question."""
@@ -114,7 +109,6 @@ WHERE r.review_id = ?"""
 
     def forget_reasoning(self) -> None:
         self._db.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
-        self._db.run(_FORGET_KEPT)
 
     def dismiss(self, review_id: int, *, now: datetime) -> None:
         sql = "UPDATE reviews SET dismissed_at = ? WHERE review_id = ?"
