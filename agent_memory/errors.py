@@ -124,6 +124,12 @@ class SecretFound(ValidationError):
     Nothing was stored. Neither the message nor ``errors()`` has the secret.
     """
 
+    def without_details(self) -> SecretFound:
+        """Return it without the setting that lets it pass, for who may not change that."""
+        kinds = ", ".join(self._errors[0]["ctx"]["kinds"])
+        message = f"it looks like it holds a secret ({kinds}): leave that out"
+        return SecretFound(message, [{**fault, "msg": message} for fault in self._errors])
+
 
 class LimitReached(ValidationError):
     """A hard limit of the agent's retention policy would be passed. Nothing was stored."""

@@ -10,7 +10,7 @@ from agent_memory.api.arguments import check_fraction, join_filters
 from agent_memory.api.plain_arguments import check_query, check_whole_number
 from agent_memory.api.retrieval import RetrievalVerbs
 from agent_memory.api.writing import WritingVerbs, log_secrets
-from agent_memory.errors import ValidationError
+from agent_memory.errors import SecretFound, ValidationError
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.memory import Memory
 from agent_memory.models.search import SearchFilters
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agent_memory.models.documents.responses import AddMemoryResponse
     from agent_memory.models.graph import EdgeView
     from agent_memory.models.protocols import LanguageModel
+    from agent_memory.models.safety import FoundSecrets
 
     Messages = (
         str | Mapping[str, Any] | Message | Sequence[Mapping[str, Any] | Message] | Transcript
@@ -86,7 +87,8 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         ``metadata`` is kept with each new memory; its ``category`` and ``tags`` become the
         memory's. ``infer=False`` stores each message as it is. ``dry_run`` only tells. The two
         prompts replace the instructions that a model is given. ``is_confidential`` tells of what
-        the file refuses no more than that: a session says so.
+        the file refuses no more than that: a session says so. Secrets are treated as the setting
+        ``on_secret`` says; of what was stored, ``metadata.secrets`` tells them.
 
         Raises ``ValidationError`` for messages or ids that cannot be taken, ``ConfigurationError``
         for a model that cannot be had.
@@ -102,6 +104,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         if not dry_run:
             self._store.refuse_read_only()  # before a model is paid
         settings = self._store.config()
+        secrets: dict[str, FoundSecrets] = {}
         request = add.AddRequest(
             messages=messages,
             user_id=user_id,
@@ -121,11 +124,17 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             categories=lambda: settings.categories,
             find_related=self._look_up,
             list_recent=partial(self._store.recent, offset=0),
-            prepare=partial(self._prepare, settings=settings),
+            prepare=partial(
+                self._prepare, settings=settings, secrets=secrets, is_confidential=is_confidential
+            ),
             apply=partial(self._apply_decisions, is_confidential=is_confidential),
+            secrets=secrets,
             edges=self._edges,
         )
-        return add.add(port, request, infer=infer, dry_run=dry_run, now=self._now)
+        answer = add.add(port, request, infer=infer, dry_run=dry_run, now=self._now)
+        if answer.metadata.secrets and not dry_run:
+            log_secrets(answer.metadata.secrets, None)
+        return answer
 
     # Reviews ----------------------------------------------------------------------------------
 
@@ -228,15 +237,28 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         edges = self.graph.relationships(user_id=user_id, run_id=run_id)
         return [edge for edge in edges if edge.user_id == user_id]
 
-    def _prepare(self, item: Mapping[str, Any], *, settings: AgentConfig) -> Memory:
+    def _prepare(
+        self,
+        item: Mapping[str, Any],
+        *,
+        settings: AgentConfig,
+        secrets: dict[str, FoundSecrets],
+        is_confidential: bool = False,
+    ) -> Memory:
         """Return the memory of an item as it may be stored: valid, and its secrets masked.
 
-        Raises what ``store`` would raise, but for what only the file can tell.
+        What looks like secrets is added to ``secrets``. Raises what ``store`` would raise, but for
+        what only the file can tell.
         """
         memory = self._build_memory(item, settings)
-        memory, secrets = self._apply_secret_policy(memory, None, settings)
-        if secrets is not None:
-            log_secrets([secrets], None)
+        try:
+            memory, its_secrets = self._apply_secret_policy(memory, None, settings)
+        except SecretFound as error:
+            if is_confidential:
+                raise error.without_details() from None
+            raise
+        if its_secrets is not None:
+            secrets[memory.id] = its_secrets
         return memory
 
     def _apply_decisions(

@@ -27,6 +27,7 @@ from agent_memory.models.documents.responses import (
     AddMemoryResponse,
 )
 from agent_memory.models.enums import MemoryCategory
+from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.session import SessionScope
 
 _MOST_MESSAGES: Final = 10_000
@@ -91,8 +92,11 @@ def add(
         outcomes, problems = port.apply(decisions, keep_copies=not infer) if decisions else ([], [])
     problems = [*transcript.problems, *(result.problems if result else ()), *problems]
     answer = _answer(outcomes, result, problems, started=started, now=now())
-    passed_over = {"passed_over": transcript.passed_over or None}
-    return answer.model_copy(update={"metadata": answer.metadata.model_copy(update=passed_over)})
+    more = {
+        "passed_over": transcript.passed_over or None,
+        "secrets": _secrets(port, decisions, outcomes) or None,
+    }
+    return answer.model_copy(update={"metadata": answer.metadata.model_copy(update=more)})
 
 
 def transcript_of(source: object, *, strict: bool = False) -> Transcript:
@@ -238,6 +242,18 @@ def _foreseen(decision: Decision) -> DecisionOutcome:
         event: Event = "NONE" if decision.memory is None else "ADD"
         return DecisionOutcome(event, decision.memory_id, content, problem=_in_question(decision))
     return DecisionOutcome(decision.event, decision.memory_id, content, was=decision.seen)
+
+
+def _secrets(
+    port: MemoryPort, decisions: Sequence[Decision], outcomes: Sequence[DecisionOutcome]
+) -> list[FoundSecrets]:
+    """Return what looks like secrets in what was stored or changed, under the id it has now."""
+    return [
+        secrets.model_copy(update={"memory_id": outcome.memory_id or ""})
+        for decision, outcome in zip(decisions, outcomes, strict=True)
+        if outcome.event != "NONE" and decision.memory is not None
+        if (secrets := port.secrets.get(decision.memory.id)) is not None
+    ]
 
 
 def _in_question(decision: Decision) -> str:

@@ -25,6 +25,7 @@ from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome
 from agent_memory.models.graph import EdgeView, GraphUpdate
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import LanguageModel
+from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.search import SearchFilters
 from agent_memory.models.times import parse_time
 from agent_memory.text.sentences import sentences
@@ -70,6 +71,8 @@ class MemoryPort(NamedTuple):
     list_recent: ListRecent
     prepare: Callable[[Mapping[str, Any]], Memory]
     apply: ApplyDecisions
+    secrets: Mapping[str, FoundSecrets]
+    """What looks like secrets in the memories that were prepared, by their ids."""
     edges: Callable[[str | None, str | None], list[EdgeView]]
     """Return what holds in a user's graph, of a run what its memories say."""
 

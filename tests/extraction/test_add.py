@@ -349,6 +349,30 @@ def test_a_secret_in_a_fact_is_masked_where_the_file_says_so(memory: AgentMemory
     assert all(key not in text for text in contents(memory))
 
 
+def test_a_secret_that_was_stored_is_told_with_its_memory(
+    memory: AgentMemory, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPL3"
+    said = [user("My cat is called Tom."), user(f"My key is {key}.")]
+    foreseen = memory.add(said, user_id="alice", dry_run=True)
+    assert foreseen.metadata.secrets
+    assert not caplog.text, "nothing was stored"
+    answer = memory.add(said, user_id="alice")
+    (found,) = answer.metadata.secrets or []
+    (stored,) = (made for made in answer.data if "key" in made.memory)
+    assert (found.memory_id, found.kinds) == (stored.id, ["AWS access key"])
+    assert f"memory {stored.id} looks like it holds a secret" in caplog.text
+    caplog.clear()
+    assert memory.add(said, user_id="alice").metadata.secrets is None
+    assert not caplog.text, "it is known: nothing was stored"
+    model = Scripted(
+        facts(f"Tom's key is {key}"),
+        decisions(operation("UPDATE", f"Tom's key is {key}", number="0")),
+    )
+    changed = memory.add("x", user_id="alice", llm=model)
+    assert [each.memory_id for each in changed.metadata.secrets or ()] == [changed.data[0].id]
+
+
 def test_a_secret_keeps_out_its_sentence_and_not_its_neighbours(memory: AgentMemory) -> None:
     memory.configure(on_secret="refuse")
     key = "AKIA" + "IOSFODNN7EXAMPL3"

@@ -506,6 +506,22 @@ def test_a_refusal_says_what_the_tools_can_do_and_not_how_an_owner_lifts_it(
     assert memory.count() == 1
 
 
+@pytest.mark.parametrize("in_session", [False, True])
+def test_a_conversations_secret_is_refused_without_the_owners_setting(
+    memory: AgentMemory, tools: MemoryTools, in_session: bool
+) -> None:
+    memory.configure(on_secret="refuse")
+    if in_session:
+        tools = MemoryTools(memory.session({"user_id": "u"}))
+    talk = [{"role": "user", "content": "I live in Oslo. My key is AKIA" + "ABCDEFGHIJKLMNOP."}]
+    told = data(tools, "memory_add", messages=talk)
+    assert [change["memory"] for change in told["changes"]] == ["I live in Oslo."]
+    (problem,) = told["problems"]
+    assert "a secret (AWS access key): leave that out" in problem
+    assert "on_secret" not in problem
+    assert "warning" not in told
+
+
 @pytest.mark.parametrize(
     ("setting", "says"),
     [("warn", "stored as it is: tell the user"), ("mask", "masked"), ("keep", "")],
@@ -522,14 +538,18 @@ def test_a_model_is_told_what_became_of_a_secret(
     stored = data(tools, "memory_store", content=f"The bucket's key is {key}")
     known = memory.store("Standup is at nine")
     changed = data(tools, "memory_update", memory_id=known, content=f"The other key is {key}")
-    for told in (stored, changed):
+    talk = [{"role": "user", "content": f"I live in Oslo. My key is {key}."}]
+    learned = data(tools, "memory_add", messages=talk)
+    for told in (stored, changed, learned):
         assert (
             (says in told["warning"] and key not in told["warning"])
             if says
             else ("warning" not in told)
         )
-    assert caplog.text.count("secret (AWS access key in content)") == (2 if says else 0)
+    logged = caplog.text.count("AWS access key")
+    assert logged == (3 if says else 0)
     assert "warning" not in data(tools, "memory_store", content="Lunch is at noon")
+    assert "warning" not in data(tools, "memory_add", messages=talk), "it is known"
     assert (memory.secrets() == []) is (setting == "mask")
 
 

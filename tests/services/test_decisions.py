@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from agent_memory import AgentMemory, RejectedContent, ValidationError
+from agent_memory import AgentMemory, Memory, RejectedContent, ValidationError
 from agent_memory.models.decision import Decision, DecisionOutcome
 from agent_memory.models.times import format_time
 
@@ -27,14 +27,18 @@ def memory(root: Path) -> Iterator[AgentMemory]:
 
 
 def add(memory: AgentMemory, content: str) -> Decision:
-    return Decision("ADD", memory._prepare({"content": content}, settings=memory.configure()))
+    return Decision("ADD", prepare(memory, {"content": content}))
+
+
+def prepare(memory: AgentMemory, item: dict[str, Any]) -> Memory:
+    return memory._prepare(item, settings=memory.configure(), secrets={})
 
 
 def update(memory: AgentMemory, memory_id: str, seen: str, content: str, **more: Any) -> Decision:
     item = {"content": content, "metadata": {"confidence": 0.9}}
     return Decision(
         "UPDATE",
-        memory._prepare(item, settings=memory.configure()),
+        prepare(memory, item),
         memory_id=memory_id,
         seen=seen,
         **more,

@@ -43,8 +43,7 @@ def message_for_model(error: AgentMemoryError) -> str:
     if isinstance(error, DuplicateMemory):
         return f"it is there already, as {error.memory_id}: memory_update changes that one"
     if isinstance(error, SecretFound):
-        kinds = ", ".join(error.errors()[0]["ctx"]["kinds"])
-        return f"it looks like it holds a secret ({kinds}): leave that out"
+        return str(error.without_details())
     if isinstance(error, RejectedContent):
         return f"{error.without_details()}; the owner of this memory does not want it back"
     if isinstance(error, LimitReached):

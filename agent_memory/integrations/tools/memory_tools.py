@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -288,6 +288,8 @@ class MemoryTools:
             data["note"] = "what may be true no more was kept: see memory_reviews"
         if response.metadata.problems:
             data["problems"] = response.metadata.problems
+        if response.metadata.secrets:  # which are logged already
+            data["warning"] = _warning_of(response.metadata.secrets)
         return data
 
     def _reviews(self, memory: MemoryOrSession, request: ReviewsArguments) -> dict[str, Any]:
@@ -383,11 +385,17 @@ def _warning(memory_id: str, secrets: list[FoundSecrets]) -> dict[str, str]:
         return {}
     import logging  # noqa: PLC0415 - seldom needed
 
-    is_masked = secrets[0].decision is OnSecret.MASK
-    done = "it was masked" if is_masked else "it was stored as it is: tell the user"
-    warning = f"there is what looks like a secret ({secrets[0]}): {done}"
+    warning = _warning_of(secrets)
     logging.getLogger("agent_memory").warning("memory %s: %s", memory_id, warning)
     return {"warning": warning}
+
+
+def _warning_of(secrets: Sequence[FoundSecrets]) -> str:
+    """Say what looks like a secret, and what one setting did with all of it."""
+    kinds = "; ".join(dict.fromkeys(map(str, secrets)))
+    is_masked = secrets[0].decision is OnSecret.MASK
+    done = "it was masked" if is_masked else "it was stored as it is: tell the user"
+    return f"there is what looks like a secret ({kinds}): {done}"
 
 
 def _whole(memory: Memory) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from agent_memory.models.documents.record import GivenFilters, Limit, MemoryReco
 from agent_memory.models.documents.record_rules import CustomMetadata
 from agent_memory.models.field_types import MemoryId, Text, UtcDatetime
 from agent_memory.models.record import SparseRecord
+from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.search import SearchResults
 from agent_memory.models.session import SessionContext, SessionName, SessionRun
 
@@ -100,6 +101,7 @@ class AddMemoryMetadata(SparseRecord):
     ``rules``, or ``raw`` where neither could decide; ``reviews`` (ours) are the numbers of the
     questions that somebody is asked: see ``AgentMemory.reviews``. ``passed_over`` (ours) counts
     messages, and parts of them, that nobody said: calls of tools and what those returned.
+    ``secrets`` (ours) tells of what looks like secrets in what was stored, and shows none.
     """
 
     timestamp: UtcDatetime
@@ -111,6 +113,7 @@ class AddMemoryMetadata(SparseRecord):
     problems: list[str] | None = None
     reviews: list[int] | None = None
     passed_over: int | None = None
+    secrets: list[FoundSecrets] | None = None
 
 
 class AddMemoryResponse(SparseRecord):
