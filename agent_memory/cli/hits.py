@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.cli.tables import clip, has_color, styled, table
 
@@ -120,10 +120,10 @@ def memory_cells(memory: AnyMemory, *, repeats: int = 0) -> tuple[str, str, str,
     return memory.id, f"{memory.timestamp:%Y-%m-%d}", memory.category, text
 
 
-def memories_text(memories: Sequence[AnyMemory]) -> str:
-    """Show memories, one a line."""
+def memories_text(memories: Sequence[AnyMemory], filters: Mapping[str, Any]) -> str:
+    """Show memories, one a line; ``filters`` are those that they passed."""
     if not memories:
-        return "no memories"
+        return "no memories that pass the filters" if filters else "no memories"
     return table(
         ("id", "date", "category", "content"), [memory_cells(memory) for memory in memories]
     )

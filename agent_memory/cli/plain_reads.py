@@ -151,7 +151,8 @@ def _search(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str
 def _recent(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:
     from agent_memory.cli.hits import memories_text  # noqa: PLC0415
 
-    return memories_text(reader.list_recent(question.limit, filters=question.filters)), ()
+    memories = reader.list_recent(question.limit, filters=question.filters)
+    return memories_text(memories, question.filters), ()
 
 
 def _context(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:

@@ -144,7 +144,7 @@ def recent(session: Session, /, limit: int, as_of: datetime | None, **options: A
     if memories is None:
         with session.open() as memory:
             memories = memory.list_recent(limit, filters=filters, as_of=as_of)
-    text = memories_text(memories)
+    text = memories_text(memories, filters)
     emit({"memories": memories}, text=text, as_json=session.json, rows=(MemoryValues, memories))
 
 

@@ -48,7 +48,7 @@ from agent_memory.services.writing.insert import (
 )
 from agent_memory.services.writing.update import check_version, signed, update
 from agent_memory.storage.engine import Capability, require
-from agent_memory.storage.filters import EVERYTHING, filter_of
+from agent_memory.storage.filters import EVERYTHING, Equals, filter_of
 from agent_memory.storage.opening import open_engine
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ class Store:
 
     def _refuse_orphans(self, category: str, config: AgentConfig) -> None:
         """Refuse to take a category away that memories have: no import would take them with it."""
-        count = self.count(SearchFilters(category=[category], archived=None))
+        count = self._engine.memories.count(Equals("category", category))  # in this case alone
         if count:
             message = (
                 f"{count:,} {'memory has' if count == 1 else 'memories have'} {category!r}, which"

@@ -129,7 +129,7 @@ class AmongIds(Filter):
 
 
 class InCategories(Filter):
-    """Passes memories of one of these categories.
+    """Passes memories of one of these categories, in any case, as a tag is.
 
     ``foreign`` are those of them that another program's export may have called so: it is kept in
     the metadata, beside the category ``note``.

@@ -36,6 +36,18 @@ def test_settings_are_kept_in_the_file(root: Path) -> None:
         assert memory.store("The cache was full", category="incident")
 
 
+def test_a_category_goes_whose_name_in_another_case_memories_have(root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.configure(categories=["Project", "project"])
+        memory.store("The roof needs slate", category="project")
+        for name in ("Project", "PROJECT"):
+            assert memory.list_recent(filters={"category": name})
+            assert memory.search("slate", category=name)
+        with pytest.raises(ValidationError, match="1 memory has 'project'"):
+            memory.configure(categories=["Project"])
+        assert memory.configure(categories=["project"]).categories == ["project"]
+
+
 def test_a_threshold_equal_to_the_default_is_a_setting_too(root: Path) -> None:
     with AgentMemory("bob", root=root) as memory:
         memory.store("walnut trees and other things", session_id="a")

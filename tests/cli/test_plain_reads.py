@@ -26,6 +26,7 @@ QUERIES = (
     ["kafka", "--tag", "ops"],
     ["the", "deployment", "-t", "Ärger", "--tag=ärger", "-n", "3"],
     ["kafka", "-c", "decision", "--category=note"],
+    ["kafka", "-c", "DECISION"],
     ["kafka", "--user", "ann"],
     ["kafka", "--user", "nobody", "--run", "r", "--session", "s"],
 )
@@ -156,7 +157,7 @@ def test_an_empty_memory_has_nothing_recent(
     monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
     monkeypatch.setenv("AGENT_MEMORY_ROOT", str(tmp_path))
     AgentMemory("bob", root=tmp_path).close()
-    for words in (["recent"], ["context"]):
+    for words in (["recent"], ["context"], ["recent", "-c", "note"]):
         assert run(words) == 0
         expected = capsys.readouterr()
         assert plain_reads.answer(words)

@@ -217,7 +217,8 @@ def _holds(memory: Memory, filters: Mapping[str, Any]) -> bool:
         if name in filters and getattr(memory, name) != filters[name]:
             return False
     category = filters.get("category", memory.category)
-    if memory.category not in ([category] if isinstance(category, str) else category):
+    names = [category] if isinstance(category, str) else category
+    if memory.category.casefold() not in {name.casefold() for name in names}:
         return False
     span = filters.get("date_range")
     day = memory.timestamp.date().isoformat()

@@ -40,6 +40,8 @@ CASES: list[tuple[dict[str, Any], set[int]]] = [
     ({"run_id": "r", "archived": None}, {4}),
     ({"category": ["note", "task"]}, {0, 1, 2, 3}),
     ({"category": "task"}, {1}),
+    ({"category": "Task"}, {1}),
+    ({"category": ["TASK", "señal"]}, {1}),
     ({"tags": ["red"]}, {0, 1}),
     ({"tags": ["red", "big"]}, {0}),
     ({"tags": ["big", "none"], "tags_match": "any"}, {0}),

@@ -146,11 +146,18 @@ def _(filters: AmongIds) -> Condition:
 
 @compiled.register
 def _(filters: InCategories) -> Condition:
-    parts = [Condition("m.category = ANY(%s)", (_storable(filters.names),))]
+    parts = [_one_of("m.category", filters.names)]
     if filters.foreign:
-        sql = f"readable_json(m.metadata) ->> '{ORIGINAL_CATEGORY}' = ANY(%s)"
-        parts.append(Condition(sql, (_storable(filters.foreign),)))
+        sql = f"(readable_json(m.metadata) ->> '{ORIGINAL_CATEGORY}')"
+        parts.append(_one_of(sql, filters.foreign))
     return _joined(parts, " OR ", empty="false")
+
+
+def _one_of(sql: str, names: Sequence[str]) -> Condition:
+    """Compare in any case. As it is written first: of that the server knows how many rows pass."""
+    exact = _storable(names)
+    folded = [name.casefold() for name in exact]
+    return Condition(f"({sql} = ANY(%s) OR folded({sql}) = ANY(%s))", (exact, folded))
 
 
 @compiled.register

@@ -3,7 +3,7 @@
 Every key and value is bound. What is put together into SQL is the text of this module alone.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import singledispatch
 from typing import Any, Final, NamedTuple
 
@@ -131,13 +131,21 @@ def _(filters: AmongIds) -> Condition:
 
 @compiled.register
 def _(filters: InCategories) -> Condition:
-    among = "IN (SELECT value FROM json_each(?))"
-    parts = [Condition(f"m.category {among}", (to_json(list(filters.names)),))]
+    parts = [_one_of("m.category", filters.names)]
     if filters.foreign:
         key = f"m.metadata ->> '{ORIGINAL_CATEGORY}'"
-        sql = f"CASE WHEN json_valid(m.metadata) THEN {key} END {among}"
-        parts.append(Condition(sql, (to_json(list(filters.foreign)),)))
+        sql = f"CASE WHEN json_valid(m.metadata) THEN {key} END"
+        parts.append(_one_of(sql, filters.foreign))
     return _joined(parts, " OR ", empty="0")
+
+
+def _one_of(sql: str, names: Sequence[str]) -> Condition:
+    """Compare in any case; outside ASCII SQLite knows none, and Python is asked for each row."""
+    among = "IN (SELECT value FROM json_each(?))"
+    if all(map(str.isascii, names)):
+        return Condition(f"{sql} COLLATE NOCASE {among}", (to_json(list(names)),))
+    folded = to_json([name.casefold() for name in names])
+    return Condition(f"casefold(CAST({sql} AS BLOB)) {among}", (folded,))
 
 
 @compiled.register

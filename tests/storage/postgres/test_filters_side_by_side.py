@@ -128,6 +128,9 @@ def test_columns_tags_and_categories(pair: Pair) -> None:
         (AmongIds(("mem-1", "mem-9", "\x00")), {"mem-1"}),
         (any_of(), set()),
         (InCategories(("task", "x"), ("x",)), {"mem-1", "mem-2"}),
+        (InCategories(("TASK", "X"), ("X",)), {"mem-1", "mem-2"}),
+        (InCategories(("Señal", "X"), ("SEÑAL", "X")), {"mem-1"}),
+        (InCategories(("task\x00",), ()), set()),
         (NoRepeatOf(tuple(repeated.items())), {"mem-1", "mem-2", "mem-3"}),
         (NOT_ARCHIVED, {"mem-1", "mem-2"}),
     ]
