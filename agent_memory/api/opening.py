@@ -147,7 +147,8 @@ class OpenMemory(WithCheckedFlags):
             raise TypeError(f"{type(self).__name__} takes no option {', '.join(unknown)}")
         chosen: MemoryOptions = {**_DEFAULTS, **options}
         _refuse_unfit(chosen)
-        if not chosen["create"] and isinstance(address, Path):
+        makes_none = chosen["read_only"] or not chosen["create"]
+        if makes_none and isinstance(address, Path):
             with translated_errors(address, "looked at"):
                 is_there = address.exists()
             if not is_there:

@@ -364,6 +364,13 @@ def test_a_server_that_reads_only_offers_that_and_writes_nothing(root: Path) -> 
     assert (root / "bob" / "memories.db").read_bytes() == before
 
 
+def test_a_server_that_reads_only_promises_no_first_memory(root: Path) -> None:
+    with RawServer(root, "--read-only") as server:
+        reason = server.call("memory_search", query="walnut")["reason"]
+        assert reason == "this agent has no memories yet: only its user can store some"
+        assert server.end() == (0, "", "")
+
+
 def test_a_file_anywhere_says_whose_it_is(root: Path, tmp_path: Path) -> None:
     place = tmp_path / "mine.db"
     with AgentMemory.open(place, agent_id="ann") as memory:

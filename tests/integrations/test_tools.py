@@ -604,6 +604,48 @@ def test_a_memory_that_cannot_be_opened_is_a_result(root: Path) -> None:
     lazy.close()
 
 
+CHANGES: list[tuple[str, dict[str, Any]]] = [
+    ("memory_store", {"content": "Lunch is at noon"}),
+    ("memory_update", {"memory_id": "tea", "content": "Prefer coffee"}),
+    ("memory_promote", {"memory_id": "tea"}),
+    ("memory_forget", {"memory_id": "tea"}),
+    ("memory_add", {"messages": [{"role": "user", "content": "I live in Oslo."}]}),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), CHANGES)
+def test_a_memory_that_can_only_be_read_says_whose_that_is_to_change(
+    root: Path, name: str, arguments: dict[str, Any]
+) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.store("Prefer tea", id="tea")
+    with AgentMemory("bob", root=root, embedder=None, read_only=True) as memory:
+        message = error(MemoryTools(memory), name, **arguments)["message"]
+    assert "can only be read here" in message
+    assert "only the user can" in message
+    assert "read_only" not in message
+
+
+@pytest.mark.parametrize("option", [{"read_only": True}, {"create": False}])
+def test_a_memory_that_is_missing_says_who_can_make_one(root: Path, option: dict[str, Any]) -> None:
+    tools = MemoryTools(LazyMemory("bob", root=root, **option))
+    for name, arguments in [*CHANGES, ("memory_search", {"query": "tea"})]:
+        told = error(tools, name, **arguments)
+        assert told["code"] == "AGENT_NOT_FOUND"
+        assert told["message"].startswith("there is no memory here")
+        assert "only the user can" in told["message"]
+
+
+def test_a_session_that_may_only_write_can_store(memory: AgentMemory) -> None:
+    permissions = {"read": False, "write": True, "delete": False}
+    tools = MemoryTools(memory.session({"user_id": "ann", "permissions": permissions}))
+    stored = data(tools, "memory_store", content="I live in Oslo")
+    assert stored.keys() == {"memory_id", "backend", "embedding_cost"}
+    assert data(tools, "memory_store", content="I live in Oslo") == stored, "it is known"
+    assert memory.count() == 1
+    assert error(tools, "memory_get", memory_id=stored["memory_id"])["code"] == "PERMISSION_DENIED"
+
+
 def test_a_fault_of_ours_is_a_result_too(caplog: pytest.LogCaptureFixture) -> None:
     def broken() -> AgentMemory:
         raise RuntimeError("secret details")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from agent_memory.models.session import SessionScope
 
 _SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
+_STORING: Final = "memory_store makes the first one"
 
 
 class NoMemoriesYet(AgentMemoryError):
@@ -92,7 +93,8 @@ class ServedMemory:
         Raises ``NoMemoriesYet`` where there is no file: none is made.
         """
         if self._memory is None and self._is_missing():
-            raise NoMemoriesYet("this agent has no memories yet: memory_store makes the first one")
+            how = "only its user can store some" if self.is_read_only else _STORING
+            raise NoMemoriesYet(f"this agent has no memories yet: {how}")
         return self._opened(create=False)
 
     def to_store(self) -> MemoryOrSession:

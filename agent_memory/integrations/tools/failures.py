@@ -12,11 +12,13 @@ from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory import (
     AgentMemoryError,
+    AgentNotFound,
     DuplicateMemory,
     LimitReached,
     MemoryNotFound,
     RejectedContent,
     SecretFound,
+    StorageReadOnly,
     ValidationError,
 )
 
@@ -28,6 +30,11 @@ _WORDS: Final = {
     "dict_type": _NO_OBJECT,
 }
 """Of JSON, where Pydantic speaks of Python."""
+_FOR_THE_USER: Final[dict[type[AgentMemoryError], str]] = {
+    StorageReadOnly: "this memory can only be read here: only the user can have it changed",
+    AgentNotFound: "there is no memory here, and none may be made: only the user can allow it",
+}
+"""Of what no tool can do anything about: the library's errors say how it is opened otherwise."""
 
 
 def argument_error(error: PydanticValidationError) -> ValidationError:
@@ -48,4 +55,4 @@ def message_for_model(error: AgentMemoryError) -> str:
         return f"{error.without_details()}; the owner of this memory does not want it back"
     if isinstance(error, LimitReached):
         return f"{error.without_details()}; memory_forget makes room: ask the user what may go"
-    return str(error)
+    return _FOR_THE_USER.get(type(error)) or str(error)

@@ -170,32 +170,35 @@ class MemoryTools:
         existing_ids: list[str] = []
         similar: list[Duplicate] = []
         secrets: list[FoundSecrets] = []
-        usual = memory.on_duplicate
+        unless_set = "merge" if memory.on_duplicate is None else None
+        may_read = isinstance(memory, AgentMemory) or memory.scope.permissions.read
 
         def decide(duplicate: Duplicate) -> str | None:
             if duplicate.grade is DuplicateGrade.SIMILAR:
                 similar.append(duplicate)
                 return None
             existing_ids.append(duplicate.memory_id)
-            return "merge" if usual is None else None
+            return unless_set
 
         memory_id = memory.store(
             request.content,
             category=request.category,
             tags=request.tags,
             metadata=request.metadata,
-            on_duplicate=decide,
+            on_duplicate=decide if may_read else unless_set,
             on_secret=secrets.append,  # which decides nothing: the setting does
         )
-        pad = memory.scratchpad().memories
         data: dict[str, Any] = {
             "memory_id": memory_id,
-            "stored_at": format_time(_existing(memory, memory_id).timestamp),
-            "in_scratchpad": any(entry.id == memory_id for entry in pad),
             "backend": memory.backend.value,
             "embedding_cost": memory.embedding_usage.cost_usd - spent,
             **_warning(memory_id, secrets),
         }
+        if not may_read:
+            return data
+        pad = memory.scratchpad().memories
+        data["stored_at"] = format_time(_existing(memory, memory_id).timestamp)
+        data["in_scratchpad"] = any(entry.id == memory_id for entry in pad)
         if memory_id in existing_ids:
             data["note"] = "it was known already: nothing new was stored"
         elif similar:
