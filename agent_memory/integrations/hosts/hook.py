@@ -215,8 +215,15 @@ def _agent_of(call: Call, fields: Mapping[str, Any]) -> str:
     named = call.agent or os.environ.get(_AGENT_VARIABLE)
     if named and not _AGENT_ID.fullmatch(named):  # it becomes part of a path
         raise UnreadableInput(f"{named!r:.80} is not an agent id")
-    project = os.environ.get(call.host.project_variable, "") or _working_folder(fields)
-    return named or project_of(project).agent_id
+    if named:
+        return named
+    variable = call.host.project_variable
+    project = os.environ.get(variable)
+    name, folder = (variable, project) if project else _working_folder(fields)
+    try:
+        return project_of(folder).agent_id
+    except ValueError:  # "\0" and half a surrogate are in no path
+        raise UnreadableInput(f"{name} is no path: {folder!r:.80}") from None
 
 
 def _content(kind: str, fields: Mapping[str, Any]) -> object:
@@ -237,11 +244,12 @@ def _text(fields: Mapping[str, Any], *names: str) -> str:
     return next((fields[name] for name in names if isinstance(fields.get(name), str)), "")
 
 
-def _working_folder(fields: Mapping[str, Any]) -> str:
+def _working_folder(fields: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the field that says in which folder the host works, and the folder."""
     roots = fields.get("workspace_roots")
     if isinstance(roots, list) and roots and isinstance(roots[0], str):
-        return roots[0]
-    return _text(fields, "cwd") or os.getcwd()
+        return "workspace_roots", roots[0]
+    return "cwd", _text(fields, "cwd") or os.getcwd()
 
 
 # Streams and the log ------------------------------------------------------------------------------

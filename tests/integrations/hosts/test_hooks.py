@@ -359,6 +359,23 @@ def test_no_input_fails_the_host(root: Path, project: Path, host: str, name: str
     assert "x" * 50 not in json.dumps(entry)
 
 
+@pytest.mark.parametrize("field", ["cwd", "workspace_roots"])
+@pytest.mark.parametrize("folder", ["\0", "/a\0b", "/\ud800"])
+def test_a_folder_that_is_no_path_is_named_in_the_log(
+    root: Path, project: Path, field: str, folder: str
+) -> None:
+    data = event("codex", "prompt", project, "Remember that staging lives in Oslo.")
+    data[field] = [folder] if field == "workspace_roots" else folder
+    done = answer(root, "codex", data, cwd=project)
+    assert (done.code, done.out) == (0, "")
+    (entry,) = log_of(root, project)
+    assert entry["why"] == f"UnreadableInput: {field} is no path: {folder!r}"
+    assert entry["why"] in done.err
+    answer(root, "codex", data, "--agent", "bob")
+    with AgentMemory("bob", root=root) as memory:
+        assert memory.count() == 1, "whose memory it is was said"
+
+
 @pytest.mark.parametrize(
     "words", [[], ["emacs", "start"], ["claude-code"], ["vscode", "x"], ["codex", "Stop", "more"]]
 )
