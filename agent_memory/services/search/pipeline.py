@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from agent_memory.models.search import SearchFilters
 
 NEAR_MISSES: Final = 3
+_LEAST_SHOWN: Final = 0.005
+"""The least share of a query that is not told as "0%"."""
 REPEATS_SOUGHT: Final = 20
 """So many of the best are looked at, at least, for what says the same."""
 
@@ -183,13 +185,13 @@ def _below_floor(
     asked = "the query's words, weighed by rarity"
     if request.vector is not None:
         asked += ", or a meaning as near as that"
+    why = f"has {ranked.strength:.0%} of the query at most, and an answer {floor}"
+    if ranked.strength < _LEAST_SHOWN:  # a meaning that is not near enough counts nothing
+        why = f"has too little of the query: an answer has {floor}"
     return result._replace(
         reason="below_floor",
         explanation=f"no memory has {floor} of {asked}",
-        near=[
-            (hit, f"has {ranked.strength:.0%} of the query at most, and an answer {floor}")
-            for hit in ranked.order[:NEAR_MISSES]
-        ],
+        near=[(hit, why) for hit in ranked.order[:NEAR_MISSES]],
     )
 
 
