@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from agent_memory.errors import ValidationError
 
@@ -34,14 +34,20 @@ def check_flags(**flags: bool) -> None:
             raise ValidationError.of(name, "must be True or False", value)
 
 
-class WithCheckedFlags:
-    """Its subclasses' public methods check their flags: those whose default is true or false.
+_LIBRARY: Final = f"{__name__.partition('.')[0]}."
 
-    ``import_(dry_run=None)`` imported, and ``export(overwrite="no")`` overwrote.
+
+class WithCheckedFlags:
+    """The library's subclasses check the flags of their public methods: what is true or false.
+
+    ``import_(dry_run=None)`` imported, and ``export(overwrite="no")`` overwrote. Flags are those
+    whose default says so. Of a subclass that a user writes, what a default means is not known.
     """
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
+        if not cls.__module__.startswith(_LIBRARY):
+            return
         for name, method in [*vars(cls).items()]:
             if name.startswith("_") or not isinstance(method, FunctionType):
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -91,6 +92,21 @@ def test_what_is_neither_true_nor_false_does_nothing(
         others = [None] * (len(needed) - len(by_name))
         refused = faults_of(memory, lambda *_: verb(*others, **{**by_name, flag: value}), value)
     assert refused == [(flag,)]
+
+
+class Themed(AgentMemory):
+    """A user's own class, whose methods are its own affair."""
+
+    async def painted(self, *, shade: bool | str = False) -> bool | str:
+        return shade
+
+
+def test_the_methods_of_a_users_subclass_are_left_as_they_are(root: Path) -> None:
+    assert inspect.iscoroutinefunction(Themed.painted)
+    with Themed("bob", root=root, embedder=None) as memory:
+        assert asyncio.run(memory.painted(shade="red")) == "red"
+        with pytest.raises(ValidationError, match="dry_run: must be True or False"):
+            memory.import_("in.jsonl", dry_run=cast("bool", None))
 
 
 @pytest.mark.parametrize("value", [True, 1])
