@@ -14,6 +14,7 @@ misspellings    words one slip away, and of long words two, where nothing else o
                 They count ``MISSPELT`` of the word itself
 shortenings     longer words that begin with one of which nothing is known, "PostgreSQL" for
                 "postgres". They count ``SHORTENED``
+hashes          of Git, the whole for one that is cut short, and the other way round
 ==============  ====================================================================================
 """
 
@@ -90,7 +91,13 @@ _SHORTEST_PART: Final = 2
 _MOST_JOINED: Final = 4
 """Words that stand side by side in a query and may be a single one in the store."""
 
+MOST_HASHES: Final = 4
+"""Hashes of a query of which longer and shorter ones are looked for."""
+
 _WORDS: Final = re.compile(r"[^\W_]+")
+_HASH: Final = re.compile(r"(?=.*[a-f])(?=.*[0-9])[0-9a-f]{7,40}")
+"""What Git names a commit by, whole or cut short. A number alone may be anything."""
+_SHORTEST_HASH: Final = 7
 
 
 def with_terms(engine: Engine, request: SearchRequest) -> SearchRequest:
@@ -136,6 +143,7 @@ def _varied(
         if term.word in unknown - alternatives.keys() and len(term.written) >= SHORTEST_MISSPELT
     ]
     alternatives |= _corrections(vocabulary, misspelt[:MOST_MISSPELT])
+    alternatives |= _other_lengths(vocabulary, terms)
     # "Kind" and "see" are a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
     return [
@@ -401,6 +409,37 @@ def _stemmers(languages: Iterable[str]) -> "dict[str, Stemmer]":
     from Stemmer import Stemmer  # noqa: PLC0415 - 5 ms, for stores in other languages alone
 
     return {language: Stemmer(language, 0) for language in others}
+
+
+# Hashes -------------------------------------------------------------------------------------------
+
+
+def _other_lengths(vocabulary: Vocabulary, terms: Iterable[Term]) -> Alternatives:
+    """Return the hashes of the store that begin as one of the query does, or are its beginning."""
+    written = [(term.word, term.written.lower()) for term in terms]
+    hashes = dict([each for each in written if _HASH.fullmatch(each[1])][:MOST_HASHES])
+    if not hashes:
+        return {}
+    shorter = sorted(
+        {
+            whole[:length]
+            for whole in hashes.values()
+            for length in range(_SHORTEST_HASH, len(whole))
+        }
+    )
+    form_of = dict(zip(vocabulary.tokens(shorter), shorter, strict=True))
+    counts = vocabulary.counts(form_of.keys(), hashes.values())
+    others: Alternatives = {}
+    for word, whole in hashes.items():
+        near = [
+            Alternative((token,), form)
+            for token in counts.keys() - {word}
+            if whole.startswith(form := form_of.get(token, token))
+            or (form.startswith(whole) and _HASH.fullmatch(form))
+        ]
+        if near:
+            others[word] = vocabulary.commonest(near, counts, MOST_ALTERNATIVES)
+    return others
 
 
 # Misspellings -------------------------------------------------------------------------------------

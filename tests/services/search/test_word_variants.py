@@ -344,6 +344,26 @@ def test_words_that_say_how_long_ago_are_no_match_where_something_is_of_that_tim
         assert "bins" in first(memory, "every second week")
 
 
+WHOLE = "5698cb4a9467d60e0becfbfa7c94848e713870b9"
+
+
+@pytest.mark.parametrize("asked", [WHOLE, WHOLE.upper(), WHOLE[:7], WHOLE[:12], WHOLE[:39]])
+@pytest.mark.parametrize("stored", [WHOLE, WHOLE[:7], WHOLE[:11]])
+def test_a_hash_is_found_whole_and_cut_short(memory: AgentMemory, asked: str, stored: str) -> None:
+    memory.store(f"The leak was mended in commit {stored}", id="mended", session_id="a")
+    memory.store(f"Commit {WHOLE[1:]} broke it", session_id="b")
+    memory.store("The office plants need water", session_id="c")
+    assert [hit.memory.id for hit in memory.search(f"what is {asked}?")] == ["mended"]
+
+
+@pytest.mark.parametrize("asked", [WHOLE[:6], f"{WHOLE[:12]}0", "1234567", "5698cb4xyz"])
+def test_what_is_no_beginning_of_a_hash_does_not_find_it(memory: AgentMemory, asked: str) -> None:
+    memory.store_many(
+        {"content": f"The leak was mended in {name}"} for name in (WHOLE, "12345678", "1234567ab")
+    )
+    assert not memory.search(asked)
+
+
 def test_a_word_that_is_known_is_not_corrected(tmp_path: Path) -> None:
     with stored(tmp_path, ["The form was signed", "The farmer came", "A firm handshake"]) as memory:
         (hit,) = memory.search("form", explain=True)
