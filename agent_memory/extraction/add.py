@@ -99,7 +99,7 @@ def add(
     return answer.model_copy(update={"metadata": answer.metadata.model_copy(update=more)})
 
 
-def transcript_of(source: object, *, strict: bool = False) -> Transcript:
+def transcript_of(source: object, *, strict: bool) -> Transcript:
     """Return what a caller gives as messages: one or several, or a text that the user said."""
     if isinstance(source, str):
         source = {"role": MessageRole.USER, "content": source}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict
@@ -90,11 +89,7 @@ class _Answer(BaseModel):
 
 
 def graph_updates_by_model(
-    facts: Sequence[str],
-    known_edges: Sequence[EdgeView],
-    model: LanguageModel,
-    *,
-    now: datetime | None = None,
+    facts: Sequence[str], known_edges: Sequence[EdgeView], model: LanguageModel
 ) -> tuple[GraphUpdates, list[str]]:
     """Return what a model reads from facts, and what was wrong with its answers, a sentence each.
 
@@ -118,7 +113,7 @@ def graph_updates_by_model(
         if asked.answer is not None:
             updates = _sound(asked.answer.updates, known_edges, problems)
     metadata = GraphUpdatesMetadata(
-        processing_time=now or now_utc(), model_used=used, total_updates=len(updates)
+        processing_time=now_utc(), model_used=used, total_updates=len(updates)
     )
     return GraphUpdates(updates=updates, metadata=metadata), problems
 

@@ -225,7 +225,7 @@ def _is_locked_for_us(lock: int, path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def abandoned(folder: Path, *patterns: str, remove: bool = False) -> list[Path]:
+def abandoned(folder: Path, *patterns: str, remove: bool) -> list[Path]:
     """Return the unfinished files in a folder whose names match, and on which nobody works.
 
     They are removed if that is asked for. What SQLite keeps beside such a file is one as well. A

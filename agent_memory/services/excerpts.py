@@ -130,9 +130,7 @@ class Excerpts:
         with self._engine.read():
             return self._engine.memories.recent_excerpts(passing, limit=limit)
 
-    def recent_whole(
-        self, limit: int, filters: SearchFilterValues | None = None
-    ) -> list[MemoryValues]:
+    def recent_whole(self, limit: int, filters: SearchFilterValues | None) -> list[MemoryValues]:
         """Return all fields of the newest memories."""
         passing = filter_of(filters, agent_id=self.agent_id)
         with self._engine.read():

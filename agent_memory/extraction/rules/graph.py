@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from typing import Final
 
 from agent_memory.extraction.rules.statements import speaker_and_text
@@ -139,7 +138,6 @@ def graph_updates_by_rules(
     *,
     speaker: str = USER_NAME,
     edges: Sequence[EdgeView] = (),
-    now: datetime | None = None,
 ) -> GraphUpdates:
     """Return what some memories say of the graph, in their order, each thing once.
 
@@ -167,7 +165,7 @@ def graph_updates_by_rules(
                 by_key.setdefault(key, _compared(update, edges))
     updates = list(by_key.values())
     metadata = GraphUpdatesMetadata(
-        processing_time=now or now_utc(), model_used="rules", total_updates=len(updates)
+        processing_time=now_utc(), model_used="rules", total_updates=len(updates)
     )
     return GraphUpdates(updates=updates, metadata=metadata)
 

@@ -10,7 +10,7 @@ from io import FileIO
 from typing import Any, BinaryIO, Final, NamedTuple
 
 from agent_memory.errors import ValidationError
-from agent_memory.formats.jsonl import MAX_LINE_BYTES, parse_object
+from agent_memory.formats.jsonl import parse_object
 
 MAX_FURTHER_BYTES: Final = 10_000_000
 """The longest line of our own files: a memory's metadata has no limit."""
@@ -55,7 +55,7 @@ class RawLine(NamedTuple):
         return parse_object(self.raw)
 
 
-def raw_lines(file: BinaryIO, max_bytes: int = MAX_LINE_BYTES) -> Iterator[RawLine]:
+def raw_lines(file: BinaryIO, max_bytes: int) -> Iterator[RawLine]:
     """Yield the lines that are not blank, without a byte order mark at the start."""
     number = offset = 0
     while raw := file.readline(max_bytes + 2):

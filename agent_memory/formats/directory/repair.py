@@ -45,7 +45,7 @@ def entry_of(
     is_in_archive: bool,
     further: dict[str, Any] | None,
     place: str,
-    repairs: tuple[str, ...] = (),
+    repairs: tuple[str, ...],
 ) -> Entry:
     """Return the memory that a line tells, or its fault.
 

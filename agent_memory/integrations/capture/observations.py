@@ -191,7 +191,7 @@ def _is_telling(word: str) -> bool:
 
 
 def _passages(
-    text: str, config: MemoryCaptureConfig, pause: Callable[[], object] = bool
+    text: str, config: MemoryCaptureConfig, pause: Callable[[], object]
 ) -> Iterator[Passage]:
     """Yield the passages that the patterns find, those of texts within texts too."""
     text = _cleaned(text)

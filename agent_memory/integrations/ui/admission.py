@@ -43,11 +43,6 @@ class Admission:
         self._issued: Credentials | None = None
         self._exchange = threading.Lock()
 
-    @property
-    def is_used(self) -> bool:
-        """Return whether a browser was let in."""
-        return self._issued is not None
-
     def refusal_of(self, headers: Message, *, is_write: bool) -> str | None:
         """Return why a request is not looked at, whoever sends it; ``None`` where it is."""
         hosts = headers.get_all("Host", [])

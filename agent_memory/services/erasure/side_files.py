@@ -91,7 +91,7 @@ def replacement_of(place: Path) -> Path:
     return place.with_name(f".{place.name}.restoring")
 
 
-def leftovers_of(engine: Engine, *, remove: bool = False) -> list[Path]:
+def leftovers_of(engine: Engine, *, remove: bool) -> list[Path]:
     """Return what processes that were killed left beside a store, and remove it if asked to.
 
     That may be all memories: half a backup, rollback file, event log, restore, or export into

@@ -356,14 +356,9 @@ class GraphService(Service):
         return GraphMoment(format_time(now), user_id, is_past=as_of is not None, run_id=run_id)
 
     def _entities(
-        self,
-        user_id: str | None,
-        ids: Sequence[str] | None,
-        *,
-        run_id: str | None = None,
-        limit: int = -1,
+        self, user_id: str | None, ids: Sequence[str] | None, *, run_id: str | None = None
     ) -> list[EntityView]:
-        return self._engine.graph.entities(user_id=user_id, run_id=run_id, ids=ids, limit=limit)
+        return self._engine.graph.entities(user_id=user_id, run_id=run_id, ids=ids)
 
     def _ids(self, name: str, user_id: str | None) -> list[str]:
         return list(self._engine.graph.find_all([name_key(name, user_id)], user_id))
