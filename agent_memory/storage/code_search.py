@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agent_memory.storage.cells import nearest_cells_of
 from agent_memory.storage.filters import NOT_ARCHIVED, Archived, Filter
 from agent_memory.storage.quantization import as_number, code_of, distance
 
@@ -36,10 +37,6 @@ vectors of 256 numbers of 1,000,000, 8,600 of 100,000. Of 25,000 the codes in th
 75 of 100 of the nearest ten."""
 PASSING_MANY: Final = 20_000
 """Memories that pass a filter, as a sample has it, where surely more pass than are all compared."""
-SAMPLE: Final = 256
-"""Vectors that the mean of a store is computed from: more move it by next to nothing."""
-MIDDLES: Final = 32
-"""Means that are kept: of the whole store, and of the users who searched last."""
 CHUNK: Final = 1_000
 """Vectors that are read at a time."""
 
@@ -107,6 +104,21 @@ def cells_to_ask(cells: Sequence[Cell], limit: int) -> int:
 def coded(entries: Sequence[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
     """Return rows with the codes of their vectors."""
     return [(row_id, code_of(data)) for row_id, data in entries]
+
+
+def placed(
+    codes: Sequence[tuple[int, bytes]], cells: Sequence[Cell]
+) -> list[tuple[int, int, bytes]]:
+    """Return rows, cells and codes: each code in the nearest of the cells that take in new ones."""
+    open_cells = [cell for cell in cells if not cell.is_retired]
+    if not open_cells:  # another program took them out
+        open_cells = [Cell(UNSORTED, 0, is_retired=False)]
+    centres = [cell.centre for cell in open_cells]
+    places = nearest_cells_of([as_number(code) for _, code in codes], centres)
+    return [
+        (row_id, open_cells[place].number, code)
+        for (row_id, code), place in zip(codes, places, strict=True)
+    ]
 
 
 def rounded(number: int) -> int:

@@ -11,16 +11,15 @@ from collections.abc import Sequence
 from agent_memory.models.agent import Problem
 from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.storage import code_search
-from agent_memory.storage.cells import CellSample, centres_of, nearest_cells_of
-from agent_memory.storage.centering import Centred, Middle, centred, middle_of
+from agent_memory.storage.cells import CellSample, centres_of
+from agent_memory.storage.centering import Centred
 from agent_memory.storage.code_search import (
     UNSORTED,
-    Cell,
     Namer,
     best,
     coded,
     in_cells,
-    rounded,
+    placed,
     rows_to_compare,
     scan,
 )
@@ -31,17 +30,13 @@ from agent_memory.storage.postgres.tables.embeddings import EmbeddingTable
 from agent_memory.storage.postgres.tables.memories import MemoryTable
 from agent_memory.storage.postgres.tables.vector_cells import CellTable
 from agent_memory.storage.postgres.tables.vector_codes import CodeTable
-from agent_memory.storage.quantization import as_number, code_bits, code_of
+from agent_memory.storage.quantization import code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
+from agent_memory.storage.vector_samples import Middles, cell_sample
 
 
 class VectorIndex(Table):
-    """The vector index of one agent: nearest vectors, kept in step with the memories.
-
-    The mean of each model's vectors is cached. It is computed from the rows up to a bound that
-    grows with them by an eighth or less, so that processes that began at different times have the
-    same mean.
-    """
+    """The vector index of one agent: nearest vectors, kept in step with the memories."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -49,29 +44,12 @@ class VectorIndex(Table):
         self._cells = CellTable(database)
         self._embeddings = EmbeddingTable(database)
         self._memories = MemoryTable(database)
-        self._middles: dict[tuple[EmbeddingModel, Filter, int], Middle | None] = {}
+        self._middles = Middles(self._memories, self._embeddings)
 
     # Searching --------------------------------------------------------------------------------
 
     def center(self, query: QueryVector, filters: Filter = EVERYTHING) -> QueryVector:
-        is_whole = filters == EVERYTHING
-        size = self._memories.last_row_id() if is_whole else self._memories.count(filters)
-        bound = rounded(size)
-        key = (query.model, filters, bound)
-        if key not in self._middles:
-            own = None if is_whole else sorted(self._memories.row_ids(filters))
-            sample = self._embeddings.spread_sample(
-                query.model, last_row_id=bound, size=code_search.SAMPLE, among=own
-            )
-            # Each once: among many copies of one text, that would be what all have in common.
-            middle = middle_of(dict.fromkeys(sample), query.model.dimensions)
-            if len(sample) >= min(bound, code_search.SAMPLE) or self._embeddings.is_queue_empty():
-                # else vectors are still to come
-                kept = list(self._middles.items())[1 - code_search.MIDDLES :]
-                self._middles = {**dict(kept), key: middle}
-        else:
-            middle = self._middles[key]
-        return query if middle is None else query._replace(seen=centred(query.data, middle))
+        return self._middles.center(query, filters)
 
     def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
         """Return the nearest of the memories that pass the filters. Must run inside ``read()``.
@@ -122,7 +100,8 @@ class VectorIndex(Table):
     def build(self, model: EmbeddingModel, limit: int) -> bool:  # noqa: ARG002 - all at once
         self.drop(model)
         self._cells.create(model.model_id)
-        if (sample := self._sample(model, least=code_search.SORTED_FROM)) is not None:
+        least = code_search.SORTED_FROM
+        if sample := cell_sample(self._memories, self._embeddings, model, least=least):
             centres = centres_of(sample.codes, sample.cells)
             self._replace_cells(model, centres, vectors=sample.vectors)
             self._cells.remove(model.model_id, UNSORTED)
@@ -139,17 +118,8 @@ class VectorIndex(Table):
 
     def _put(self, model: EmbeddingModel, codes: Sequence[tuple[int, bytes]]) -> None:
         """Put codes into the cells that take in new ones, each into the nearest."""
-        cells = [cell for cell in self._cells.all(model.model_id) if not cell.is_retired]
-        cells = cells or [Cell(UNSORTED, 0, is_retired=False)]  # another program took them out
-        centres = [cell.centre for cell in cells]
-        places = nearest_cells_of([as_number(code) for _, code in codes], centres)
-        self._codes.put(
-            model.model_id,
-            [
-                (row_id, cells[place].number, code)
-                for (row_id, code), place in zip(codes, places, strict=True)
-            ],
-        )
+        cells = self._cells.all(model.model_id)
+        self._codes.put(model.model_id, placed(codes, cells))
 
     def is_unsorted(self, model: EmbeddingModel) -> bool:
         return self._follows(model) and self._cells.is_unsorted(model.model_id)
@@ -173,19 +143,8 @@ class VectorIndex(Table):
         if not self._follows(model):
             return None
         made_of = self._cells.made_of(model.model_id)
-        return self._sample(model, least=max(code_search.SORTED_FROM, 2 * made_of))
-
-    def _sample(self, model: EmbeddingModel, *, least: int) -> CellSample | None:
-        """Return what cells are made from, if there are so many vectors."""
-        last = self._memories.last_row_id()
-        if last < least or self._embeddings.count_up_to(model.model_id, least) < least:
-            return None
-        vectors = self._embeddings.count(model.model_id)
-        cells = vectors // code_search.CELL_SIZE
-        size = cells * code_search.SAMPLE_OF_CELL
-        sample = self._embeddings.spread_sample(model, last_row_id=last, size=size)
-        codes = [as_number(code_of(data)) for data in sample]
-        return CellSample(codes, cells, vectors) if codes else None
+        least = max(code_search.SORTED_FROM, 2 * made_of)
+        return cell_sample(self._memories, self._embeddings, model, least=least)
 
     def make_cells(self, model: EmbeddingModel, centres: Sequence[int], *, vectors: int) -> None:
         # Else somebody was faster.

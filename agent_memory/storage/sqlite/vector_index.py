@@ -20,8 +20,8 @@ from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.storage import code_search
-from agent_memory.storage.cells import CellSample, centres_of, nearest_cells_of
-from agent_memory.storage.centering import Centred, Middle, centred, middle_of
+from agent_memory.storage.cells import CellSample, centres_of
+from agent_memory.storage.centering import Centred
 from agent_memory.storage.code_search import (
     NAMED,
     UNSORTED,
@@ -30,6 +30,7 @@ from agent_memory.storage.code_search import (
     best,
     coded,
     in_cells,
+    placed,
     reach,
     rounded,
     rows_to_compare,
@@ -48,18 +49,14 @@ from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
 from agent_memory.storage.sqlite.tables.vector_cells import Build
 from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, CodeTables, Kind
+from agent_memory.storage.vector_samples import Middles, cell_sample, spread_sample
 
 MOST_MODELS: Final = 4
 """Models of which the cells are kept."""
 
 
 class VectorIndex(Table):
-    """The vector index of one open file: nearest vectors, kept in step with the memories.
-
-    The mean of each model's vectors is cached. It is computed from the rows up to a bound that
-    grows with the file by an eighth or less, so that processes that opened the file at different
-    times have the same mean.
-    """
+    """The vector index of one open file: nearest vectors, kept in step with the memories."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -67,33 +64,14 @@ class VectorIndex(Table):
         self._agent = AgentTable(database)
         self._embeddings = EmbeddingTable(database)
         self._memories = MemoryTable(database)
-        self._middles: dict[tuple[EmbeddingModel, Filter, int], Middle | None] = {}
+        self._middles = Middles(self._memories, self._embeddings)
         self._sampled: tuple[EmbeddingModel | None, int, list[int]] = (None, 0, [])
         self._cells: KeptRows[int, list[Cell]] = KeptRows(MOST_MODELS)
 
     # Searching --------------------------------------------------------------------------------
 
     def center(self, query: QueryVector, filters: Filter = EVERYTHING) -> QueryVector:
-        is_whole = filters == EVERYTHING
-        size = self._memories.last_row_id() if is_whole else self._memories.count(filters)
-        bound = rounded(size)
-        key = (query.model, filters, bound)
-        if key not in self._middles:
-            own = None if is_whole else sorted(self._memories.row_ids(filters))
-            sample = self._embeddings.spread_sample(
-                query.model, last_row_id=bound, size=code_search.SAMPLE, among=own
-            )
-            # Each once: among many copies of one text, that would be what all have in common.
-            middle = middle_of(dict.fromkeys(sample), query.model.dimensions)
-            if len(sample) >= min(bound, code_search.SAMPLE) or self._embeddings.is_queue_empty():
-                # else vectors are still to come
-                self._middles = {
-                    **dict(list(self._middles.items())[1 - code_search.MIDDLES :]),
-                    key: middle,
-                }
-        else:
-            middle = self._middles[key]
-        return query if middle is None else query._replace(seen=centred(query.data, middle))
+        return self._middles.center(query, filters)
 
     def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
         """Return the nearest of the memories that pass the filters. Must run inside ``read()``.
@@ -165,8 +143,8 @@ class VectorIndex(Table):
         bound = rounded(self._memories.last_row_id())
         sampled = self._sampled
         if sampled[:2] != (model, bound):
-            vectors = self._embeddings.spread_sample(
-                model, last_row_id=bound, size=code_search.CODES_SAMPLED
+            vectors = spread_sample(
+                self._embeddings, model, last_row_id=bound, size=code_search.CODES_SAMPLED
             )
             sampled = (model, bound, [as_number(code_of(data)) for data in vectors])
             self._sampled = sampled  # at once: other threads search too
@@ -236,14 +214,7 @@ class VectorIndex(Table):
         coded: Sequence[tuple[int, bytes]],
     ) -> None:
         """Put codes into the cells that take in new ones, each into the nearest."""
-        cells = [cell for cell in self._tables.cells.all(model.model_id) if not cell.is_retired]
-        cells = cells or [Cell(UNSORTED, 0, is_retired=False)]  # another program took them out
-        centres = [cell.centre for cell in cells]
-        places = nearest_cells_of([as_number(code) for _, code in coded], centres)
-        rows = [
-            (row_id, cells[place].number, code)
-            for (row_id, code), place in zip(coded, places, strict=True)
-        ]
+        rows = placed(coded, self._tables.cells.all(model.model_id))
         for table in tables:
             table.put(model.model_id, rows)
 
@@ -274,20 +245,8 @@ class VectorIndex(Table):
         if self._db.read_only or self._table_to_sort(model) is None:
             return None
         made_of = self._tables.cells.made_of(model.model_id)
-        return self._sample(model, least=max(code_search.SORTED_FROM, 2 * made_of))
-
-    def _sample(self, model: EmbeddingModel, *, least: int) -> CellSample | None:
-        """Return what cells are made from, if there are so many vectors."""
-        last = self._memories.last_row_id()
-        if last < least or self._embeddings.count_up_to(model.model_id, least) < least:
-            return None
-        vectors = self._embeddings.count(model.model_id)
-        cells = vectors // code_search.CELL_SIZE
-        sample = self._embeddings.spread_sample(
-            model, last_row_id=last, size=cells * code_search.SAMPLE_OF_CELL
-        )
-        codes = [as_number(code_of(data)) for data in sample]
-        return CellSample(codes, cells, vectors) if codes else None
+        least = max(code_search.SORTED_FROM, 2 * made_of)
+        return cell_sample(self._memories, self._embeddings, model, least=least)
 
     def make_cells(self, model: EmbeddingModel, centres: Sequence[int], *, vectors: int) -> None:
         if self._table_to_sort(model) is None:

@@ -306,29 +306,14 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         values = (*condition.values, model_id, len(direction), direction, limit)
         return [row_id for (row_id,) in self._db.rows(sql, values)]
 
-    def spread_sample(
-        self,
-        model: EmbeddingModel,
-        *,
-        last_row_id: int,
-        size: int,
-        among: Sequence[int] | None = None,
-    ) -> list[bytes]:
-        """Return vectors from all over the file, ``size`` at most: the same ones each time.
+    def listed(self, model: EmbeddingModel, row_ids: Sequence[int]) -> list[bytes]:
+        """Return the vectors of some rows."""
+        values = (to_json(list(row_ids)), model.model_id, model.dimensions)
+        return [vector for (vector,) in self._db.rows(_SELECT_LISTED, values)]
 
-        ``among``: of these rows only, of which ``last_row_id`` is the number then.
-        """
-        if last_row_id <= size:
-            row_ids = list(range(1, last_row_id + 1))
-        else:
-            row_ids = [1 + number * last_row_id // size for number in range(size)]
-        if among is not None:
-            row_ids = [among[place - 1] for place in row_ids]
-        rows = self._db.rows(_SELECT_LISTED, (to_json(row_ids), model.model_id, model.dimensions))
-        if (
-            among is None and len(rows) < size // 4
-        ):  # of most of these rows the memories are deleted
-            rows = self._db.rows(_SELECT_NEWEST, (model.model_id, model.dimensions, size))
+    def newest(self, model: EmbeddingModel, limit: int) -> list[bytes]:
+        """Return the newest vectors."""
+        rows = self._db.rows(_SELECT_NEWEST, (model.model_id, model.dimensions, limit))
         return [vector for (vector,) in rows]
 
     # Checking ------------------------------------------------------------------------------------
