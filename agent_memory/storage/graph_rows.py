@@ -49,16 +49,36 @@ _FLAGS: Final = frozenset({"by_hand", "closing_is_undone"})
 # Models -------------------------------------------------------------------------------------
 
 
-def entity_of_row(
-    row: Row, *, agent_id: str, aliases: Sequence[str], sources: Sequence[str]
-) -> EntityView:
-    """Make the model of an entity; the row has the columns ``ENTITY_VIEW``."""
-    columns = dict(zip(ENTITY_VIEW, row, strict=True))
-    for name in ("created_at", "updated_at"):
-        columns[name] = read_stored_time(columns[name])
-    return EntityView.model_construct(
-        **columns, agent_id=agent_id, aliases=list(aliases), source_memory_ids=list(sources)
-    )
+def entities_of_rows(
+    rows: Sequence[Row],
+    *,
+    agent_id: str,
+    aliases: Mapping[str, Sequence[str]],
+    sources: Mapping[str, Sequence[str]],
+) -> list[EntityView]:
+    """Make the models of entities; the rows have the columns ``ENTITY_VIEW``."""
+    views = []
+    for row in rows:
+        columns = dict(zip(ENTITY_VIEW, row, strict=True))
+        for name in ("created_at", "updated_at"):
+            columns[name] = read_stored_time(columns[name])
+        views.append(
+            EntityView.model_construct(
+                **columns,
+                agent_id=agent_id,
+                aliases=list(aliases.get(columns["id"], ())),
+                source_memory_ids=list(sources.get(columns["id"], ())),
+            )
+        )
+    return views
+
+
+def grouped(rows: Sequence[Row]) -> dict[str, list[str]]:
+    """Return the second values of rows by the first ones."""
+    values_of: dict[str, list[str]] = {}
+    for of, value in rows:
+        values_of.setdefault(of, []).append(value)
+    return values_of
 
 
 def edge_of_row(row: Row, *, agent_id: str, sources: Sequence[str]) -> EdgeView:
@@ -140,6 +160,13 @@ def exported_row(row: Mapping[str, Any]) -> dict[str, Any]:
     )
 
 
+def exported_entity(row: Mapping[str, Any], aliases: Sequence[Row]) -> dict[str, Any]:
+    """Return an entity without what is the default; with each alias comes the memory of it."""
+    learned = {alias: memory_id for alias, memory_id in aliases if memory_id is not None}
+    fields = {"aliases": [alias for alias, _ in aliases], "alias_sources": learned}
+    return {**exported_row(row), **{name: value for name, value in fields.items() if value}}
+
+
 def exported_sources(kind: str, summary: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
     """Return the memories behind a row, and what each says otherwise than the row does.
 
@@ -161,6 +188,12 @@ def exported_sources(kind: str, summary: Mapping[str, Any], rows: Sequence[Row])
         },
     }
     return {name: value for name, value in fields.items() if value}
+
+
+def imported_row(columns: Sequence[str], values: Mapping[str, Any], moment: str) -> dict[str, Any]:
+    """Return those of some columns that are told; ``moment`` is the time where none is."""
+    present = {name: values[name] for name in columns if name in values}
+    return {"created_at": moment, "updated_at": moment, **present}
 
 
 def imported_sources(

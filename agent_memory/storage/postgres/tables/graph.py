@@ -17,7 +17,8 @@ from agent_memory.storage.graph_rows import (
     EDGE_VIEW,
     ENTITY_VIEW,
     edge_of_row,
-    entity_of_row,
+    entities_of_rows,
+    grouped,
     without_twins,
 )
 from agent_memory.storage.postgres.connection import Database, Row
@@ -199,17 +200,12 @@ ORDER BY g.seq LIMIT %(limit)s"""
         values = {"ids": None if ids is None else list(ids), "user_id": user_id, "after": after}
         rows = self._db.rows(sql, {**values, "limit": None if limit < 0 else limit})
         entity_ids = [row[0] for row in rows]
-        aliases = self._aliases(entity_ids)
-        sources = self._sources("entity", entity_ids)
-        return [
-            entity_of_row(
-                row,
-                agent_id=self._agent.agent_id,
-                aliases=aliases.get(row[0], ()),
-                sources=sources.get(row[0], ()),
-            )
-            for row in rows
-        ]
+        return entities_of_rows(
+            rows,
+            agent_id=self._agent.agent_id,
+            aliases=self._aliases(entity_ids),
+            sources=self._sources("entity", entity_ids),
+        )
 
     def ids_read_from(self, memory_id: str, *, kind: str) -> list[str]:
         sql = f"""SELECT {kind}_id FROM {kind}_sources
@@ -219,19 +215,13 @@ WHERE memory_id = %s AND is_undone = 0 ORDER BY seq"""
     def _aliases(self, ids: list[str]) -> dict[str, list[str]]:
         sql = """SELECT a.entity_id, a.alias FROM entity_aliases AS a
 WHERE a.entity_id = ANY (%s::text[]) ORDER BY a.alias_id"""
-        return self._listed(sql, ids)
+        return grouped(self._db.rows(sql, (ids,)) if ids else ())
 
     def _sources(self, kind: str, ids: list[str]) -> dict[str, list[str]]:
         sql = f"""SELECT x.{kind}_id, x.memory_id FROM {kind}_sources AS x
 JOIN memories AS m ON m.id = x.memory_id
 WHERE x.is_undone = 0 AND x.{kind}_id = ANY (%s::text[]) ORDER BY x.seq"""
-        return self._listed(sql, ids)
-
-    def _listed(self, sql: str, ids: list[str]) -> dict[str, list[str]]:
-        values_of: dict[str, list[str]] = {}
-        for of, value in self._db.rows(sql, (ids,)) if ids else ():
-            values_of.setdefault(of, []).append(value)
-        return values_of
+        return grouped(self._db.rows(sql, (ids,)) if ids else ())
 
     # Relationships -------------------------------------------------------------------------------
     def edges(

@@ -12,13 +12,15 @@ from agent_memory.storage.graph_rows import (
     EDGE_COLUMNS,
     ENTITY_COLUMNS,
     STATEMENT_COLUMNS,
+    exported_entity,
     exported_row,
     exported_sources,
+    imported_row,
     imported_sources,
 )
 from agent_memory.storage.memory_values import column_value
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import page_end
+from agent_memory.storage.records import BEFORE_ALL, page_end
 
 _PAGE: Final = 1_000
 _AMONG: Final = "= ANY (%(ids)s::text[])"
@@ -196,14 +198,7 @@ closing_is_undone = 0 WHERE closed_by IS NOT NULL AND {is_lost}"""
                 " ORDER BY alias_id",
                 (row["id"],),
             )
-            exported = exported_row(row)
-            if aliases:
-                exported["aliases"] = [alias for alias, _ in aliases]
-            if learned := {
-                alias: memory_id for alias, memory_id in aliases if memory_id is not None
-            }:
-                exported["alias_sources"] = learned
-            yield {**exported, **self._exported_sources("entity", row)}
+            yield {**exported_entity(row, aliases), **self._exported_sources("entity", row)}
 
     def iterate_edges(self) -> Iterator[dict[str, Any]]:
         for row in self._paged("relationships", EDGE_COLUMNS):
@@ -212,7 +207,7 @@ closing_is_undone = 0 WHERE closed_by IS NOT NULL AND {is_lost}"""
     def _paged(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         sql = f"""SELECT {", ".join(columns)}, seq FROM {table} AS t
 WHERE seq > %s AND {_IS_SAID[table]} ORDER BY seq LIMIT %s"""
-        after = -(2**63)
+        after = BEFORE_ALL
         while rows := self._db.rows(sql, (after, _PAGE)):
             for row in rows:
                 yield dict(zip(columns, row, strict=False))
@@ -230,10 +225,10 @@ WHERE seq > %s AND {_IS_SAID[table]} ORDER BY seq LIMIT %s"""
         asked = {"id": values["id"], "key": key, "user_id": user_id}
         entity_id = self._db.value(_SELECT_SAME_ENTITY, asked)
         if entity_id is None:
-            columns = {name: values[name] for name in ENTITY_COLUMNS if name in values}
+            columns = imported_row(ENTITY_COLUMNS, values, moment)
             if self._is_taken("entities", values["id"]):  # another user's
                 del columns["id"]
-            entity_id = self._insert("entities", {**_times(moment), **columns, "name_key": key})
+            entity_id = self._insert("entities", {**columns, "name_key": key})
         self._import_aliases(str(entity_id), values)
         self._import_sources("entity", str(entity_id), values, moment)
         return str(entity_id)
@@ -254,10 +249,10 @@ WHERE seq > %s AND {_IS_SAID[table]} ORDER BY seq LIMIT %s"""
         existing_id = self._db.value(_SELECT_SAME_EDGE, {name: values.get(name) for name in names})
         edge_id = existing_id
         if existing_id is None:
-            columns = {name: values[name] for name in EDGE_COLUMNS if name in values}
+            columns = imported_row(EDGE_COLUMNS, values, moment)
             if self._is_taken("relationships", values["id"]):
                 del columns["id"]
-            edge_id = self._insert("relationships", {**_times(moment), **columns})
+            edge_id = self._insert("relationships", columns)
         self._import_sources("relationship", str(edge_id), values, moment)
         return existing_id is None
 
@@ -285,7 +280,3 @@ VALUES (%s{", %s" * len(names)}) ON CONFLICT (agent_id, {kind}_id, memory_id) DO
         rows = imported_sources(kind, values, moment)
         if rows:
             self._db.run_many(sql, [(graph_id, *row) for row in rows])
-
-
-def _times(moment: str) -> dict[str, str]:
-    return {"created_at": moment, "updated_at": moment}

@@ -19,7 +19,8 @@ from agent_memory.storage.graph_rows import (
     EDGE_VIEW,
     ENTITY_VIEW,
     edge_of_row,
-    entity_of_row,
+    entities_of_rows,
+    grouped,
     without_twins,
 )
 from agent_memory.storage.sqlite.connection import Database, Row
@@ -197,17 +198,12 @@ ORDER BY g.seq LIMIT ?3"""
         last_seen = () if after is None else (after,)
         rows = self._db.rows(sql, (to_json(list(ids or ())), user_id, limit, *last_seen))
         entity_ids = to_json([row[0] for row in rows])
-        aliases = self._aliases(entity_ids)
-        sources = self._sources("entity", entity_ids)
-        return [
-            entity_of_row(
-                row,
-                agent_id=self._agent.agent_id,
-                aliases=aliases.get(row[0], ()),
-                sources=sources.get(row[0], ()),
-            )
-            for row in rows
-        ]
+        return entities_of_rows(
+            rows,
+            agent_id=self._agent.agent_id,
+            aliases=self._aliases(entity_ids),
+            sources=self._sources("entity", entity_ids),
+        )
 
     def ids_read_from(self, memory_id: str, *, kind: str) -> list[str]:
         sql = f"SELECT {kind}_id FROM {kind}_sources WHERE memory_id = ? AND is_undone = 0"
@@ -216,19 +212,13 @@ ORDER BY g.seq LIMIT ?3"""
     def _aliases(self, ids: str) -> dict[str, list[str]]:
         sql = """SELECT a.entity_id, a.alias FROM entity_aliases AS a
 WHERE a.entity_id IN (SELECT value FROM json_each(?1)) ORDER BY a.alias_id"""
-        return self._listed(sql, ids)
+        return grouped(self._db.rows(sql, (ids,)))
 
     def _sources(self, kind: str, ids: str) -> dict[str, list[str]]:
         sql = f"""SELECT x.{kind}_id, x.memory_id FROM {kind}_sources AS x
 JOIN memories AS m ON m.id = x.memory_id
 WHERE x.is_undone = 0 AND x.{kind}_id IN (SELECT value FROM json_each(?1)) ORDER BY x.rowid"""
-        return self._listed(sql, ids)
-
-    def _listed(self, sql: str, ids: str) -> dict[str, list[str]]:
-        values_of: dict[str, list[str]] = {}
-        for of, value in self._db.rows(sql, (ids,)):
-            values_of.setdefault(of, []).append(value)
-        return values_of
+        return grouped(self._db.rows(sql, (ids,)))
 
     # Relationships -------------------------------------------------------------------------------
     def edges(

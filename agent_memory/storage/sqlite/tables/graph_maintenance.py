@@ -14,8 +14,10 @@ from agent_memory.storage.graph_rows import (
     EDGE_COLUMNS,
     ENTITY_COLUMNS,
     STATEMENT_COLUMNS,
+    exported_entity,
     exported_row,
     exported_sources,
+    imported_row,
     imported_sources,
 )
 from agent_memory.storage.records import BEFORE_ALL, page_end
@@ -99,6 +101,14 @@ SELECT name FROM entities UNION SELECT type FROM entities UNION SELECT alias FRO
 UNION SELECT relationship FROM relationships UNION SELECT temporal_context FROM relationships
 UNION SELECT name FROM entity_sources UNION SELECT type FROM entity_sources
 UNION SELECT temporal_context FROM relationship_sources"""
+_SELECT_SAME_ENTITY: Final = """
+SELECT id FROM entities WHERE (id = ?1 AND user_id IS ?2) OR (name_key = ?3 AND user_id IS ?2)
+ORDER BY id = ?1 DESC LIMIT 1"""
+_SELECT_SAME_EDGE: Final = """
+SELECT id FROM relationships
+WHERE (id = ?1 OR (relationship = ?3 AND valid_to IS ?5 AND valid_from = ?6))
+  AND source_id = ?2 AND target_id = ?4
+ORDER BY id = ?1 DESC LIMIT 1"""
 
 
 def _countable_problems() -> Iterator[tuple[str, str, str]]:
@@ -275,14 +285,7 @@ AND id NOT IN (
                 "SELECT alias, memory_id FROM entity_aliases WHERE entity_id = ? ORDER BY alias_id",
                 (row["id"],),
             )
-            exported = exported_row(row)
-            if aliases:
-                exported["aliases"] = [alias for alias, _ in aliases]
-            if learned := {
-                alias: memory_id for alias, memory_id in aliases if memory_id is not None
-            }:
-                exported["alias_sources"] = learned
-            yield {**exported, **self._exported_sources("entity", row)}
+            yield {**exported_entity(row, aliases), **self._exported_sources("entity", row)}
 
     def iterate_edges(self) -> Iterator[dict[str, Any]]:
         for row in self._paged("relationships", EDGE_COLUMNS):
@@ -305,24 +308,15 @@ WHERE seq > ? AND {_IS_SAID[table]} ORDER BY seq LIMIT ?"""
     def import_entity(self, values: Mapping[str, Any], moment: str) -> str:
         user_id = values.get("user_id")
         key = name_key(values["name"], user_id)
-        existing = self._db.row(
-            "SELECT id FROM entities WHERE (id = ?1 AND user_id IS ?2)"
-            " OR (name_key = ?3 AND user_id IS ?2) ORDER BY id = ?1 DESC LIMIT 1",
-            (values["id"], user_id, key),
-        )
-        is_taken = existing is None and self._db.row(
-            "SELECT 1 FROM entities WHERE id = ?", (values["id"],)
-        )
-        if existing is not None:
-            entity_id = str(existing[0])
-        else:
-            columns = {name: values[name] for name in ENTITY_COLUMNS if name in values}
-            if is_taken:  # another user's
+        entity_id = self._db.value(_SELECT_SAME_ENTITY, (values["id"], user_id, key))
+        if entity_id is None:
+            columns = imported_row(ENTITY_COLUMNS, values, moment)
+            if self._is_taken("entities", values["id"]):  # another user's
                 del columns["id"]
-            entity_id = self._insert("entities", {**_times(moment), **columns, "name_key": key})
-        self._import_aliases(entity_id, values)
-        self._import_sources("entity", entity_id, values, moment)
-        return entity_id
+            entity_id = self._insert("entities", {**columns, "name_key": key})
+        self._import_aliases(str(entity_id), values)
+        self._import_sources("entity", str(entity_id), values, moment)
+        return str(entity_id)
 
     def _import_aliases(self, entity_id: str, values: Mapping[str, Any]) -> None:
         learned = values.get("alias_sources", {})
@@ -336,28 +330,14 @@ WHERE seq > ? AND {_IS_SAID[table]} ORDER BY seq LIMIT ?"""
                 )
 
     def import_edge(self, values: Mapping[str, Any], moment: str) -> bool:
-        existing_id = self._db.value(
-            "SELECT id FROM relationships WHERE (id = ?1 OR (relationship = ?3 AND valid_to IS ?5"
-            " AND valid_from = ?6)) AND source_id = ?2 AND target_id = ?4"
-            " ORDER BY id = ?1 DESC LIMIT 1",
-            tuple(
-                values.get(name)
-                for name in (
-                    "id",
-                    "source_id",
-                    "relationship",
-                    "target_id",
-                    "valid_to",
-                    "valid_from",
-                )
-            ),
-        )
+        names = ("id", "source_id", "relationship", "target_id", "valid_to", "valid_from")
+        existing_id = self._db.value(_SELECT_SAME_EDGE, tuple(map(values.get, names)))
         edge_id = existing_id
         if existing_id is None:
-            columns = {name: values[name] for name in EDGE_COLUMNS if name in values}
-            if self._db.row("SELECT 1 FROM relationships WHERE id = ?", (values["id"],)):
+            columns = imported_row(EDGE_COLUMNS, values, moment)
+            if self._is_taken("relationships", values["id"]):
                 del columns["id"]
-            edge_id = self._insert("relationships", {**_times(moment), **columns})
+            edge_id = self._insert("relationships", columns)
         self._import_sources("relationship", str(edge_id), values, moment)
         return existing_id is None
 
@@ -369,10 +349,8 @@ WHERE seq > ? AND {_IS_SAID[table]} ORDER BY seq LIMIT ?"""
         )
         return bool(count == len(ends))
 
-    def count(self) -> int:
-        """Count entities and relationships, those too that are out of sight."""
-        sql = "SELECT (SELECT count(*) FROM entities) + (SELECT count(*) FROM relationships)"
-        return int(self._db.value(sql))
+    def _is_taken(self, table: str, graph_id: str) -> bool:
+        return self._db.row(f"SELECT 1 FROM {table} WHERE id = ?", (graph_id,)) is not None
 
     def _insert(self, table: str, values: Mapping[str, Any]) -> str:
         placeholders = ", ".join("?" * len(values))
@@ -388,7 +366,3 @@ WHERE seq > ? AND {_IS_SAID[table]} ORDER BY seq LIMIT ?"""
 VALUES (?{", ?" * len(names)}) ON CONFLICT ({kind}_id, memory_id) DO NOTHING"""
         for row in imported_sources(kind, values, moment):
             self._db.run(sql, (graph_id, *row))
-
-
-def _times(moment: str) -> dict[str, str]:
-    return {"created_at": moment, "updated_at": moment}
