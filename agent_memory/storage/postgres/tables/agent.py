@@ -68,11 +68,6 @@ class AgentTable(Table):
     def settings(self) -> str:
         return self._db.value("SELECT config FROM agent") or "{}"
 
-    def vector_index(self) -> str | None:
-        """Return the setting ``vector_index``, if it is set: asked with each search."""
-        setting = self._db.value("SELECT config::json ->> 'vector_index' FROM agent")
-        return None if setting is None else str(setting)
-
     def set_config(self, settings: AgentConfig) -> None:
         text = to_json(settings.model_dump(exclude_unset=True, mode="json"))
         self._db.run("UPDATE agent SET config = %s", (text,))
