@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -22,15 +22,15 @@ from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.services.erasure.tombstones import Tombstones, put_in_force
 from agent_memory.services.graph.importer import GraphImporter
 from agent_memory.services.policies.admission import Admission
+from agent_memory.services.transfer.agent import AgentImporter
 from agent_memory.services.transfer.history import HistoryImporter
-from agent_memory.storage.change_records import VECTOR_COLUMNS, Tombstone
+from agent_memory.storage.change_records import Tombstone
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING
 from agent_memory.storage.quantization import Quantized, text_hash
 from agent_memory.storage.records import RowValues
 
 _PAGE: Final = 1_000
-_OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret", "event_log"})
 _NOT_COMPARED: Final = frozenset(
     {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
 )
@@ -56,7 +56,6 @@ class Importer:
         now: datetime,
     ) -> None:
         self.plan = Plan()
-        self._is_foreign = is_foreign
         self._engine = engine
         self._on_conflict = on_conflict
         self._dry_run = dry_run
@@ -77,13 +76,19 @@ class Importer:
         # As many as a scratchpad can have may follow it, a microsecond each, and none be later than
         # now.
         self._latest_entry = format_time(now - timedelta(microseconds=MAX_SCRATCHPAD_SIZE))
-        self._agent: dict[str, Any] = {}
-        self._categories: set[object] = set()
         self._erased_elsewhere: list[Tombstone] = []
         self._model: EmbeddingModel | None = None
         self._stray_vectors = 0
         self._include_erased = include_erased
         self._tombstones = Tombstones(engine, ignored=include_erased)
+        self._of_agent = AgentImporter(
+            engine,
+            self.plan,
+            on_conflict=on_conflict,
+            is_foreign=is_foreign,
+            was_empty=self._was_empty,
+            dry_run=dry_run,
+        )
         self._of_graph = GraphImporter(
             engine, self._admission, self._tombstones, dry_run=dry_run, now=now
         )
@@ -120,7 +125,7 @@ class Importer:
         if not page:
             return
         takers = {
-            Section.AGENT: self._take_agent,
+            Section.AGENT: self._of_agent.take,
             Section.MEMORY: self._memories,
             Section.REJECTION: self._rejections,
             Section.ENTITY: self._graph,
@@ -138,11 +143,6 @@ class Importer:
         taker = takers.get(page[0].section)
         if taker is not None:
             taker(page)
-
-    def _take_agent(self, page: Sequence[StagedEntry]) -> None:
-        for entry in page:
-            config = {**self._agent.get("config", {}), **(entry.values.get("config") or {})}
-            self._agent |= {**entry.values, "config": config}
 
     def _next_entry(self, row: Mapping[str, Any]) -> str:
         """Return when a memory came into the scratchpad, where a file has but the order.
@@ -256,7 +256,7 @@ class Importer:
         ):
             self._admission.refuse_move(row, {**row, **changes})
             self.plan.changed += 1
-            self._categories.add(changes.get("category"))
+            self._of_agent.expect(changes.get("category"))
             if not self._dry_run:
                 self._write_new()  # before it in the history too
                 moment = entry.values.get("updated_at", self._moment)
@@ -281,7 +281,7 @@ class Importer:
             self._write_new()  # what counts is what is there
         self._admission.refuse_beyond(entry.values)
         self.plan.new += 1
-        self._categories.add(entry.values.get("category"))
+        self._of_agent.expect(entry.values.get("category"))
         self._history.expect(entry.values["id"], entry.values.get("user_id"))
         if self._dry_run:
             self._new[entry.values["id"]] = 0
@@ -400,14 +400,8 @@ class Importer:
 
     # The end ----------------------------------------------------------------------------------
 
-    @property
-    def _has_memories(self) -> bool:
-        """Whether the file has any memory that could be taken in."""
-        return self.plan.new + self.plan.same + self.plan.changed + self.plan.kept > 0
-
     def _finish(self) -> None:
-        self._settings()
-        self._figures()
+        self._of_agent.finish(has_model=self._model is not None)
         self.plan.notes += self._of_graph.finish()
         if self._dry_run:
             return
@@ -434,69 +428,6 @@ class Importer:
                 self._engine.tombstones.remove(tombstone.key, tombstone.hash)
         if count := put_in_force(self._engine, self._erased_elsewhere):
             self.plan.notes.append(f"{count:,} tombstones of what was erased are taken over")
-
-    def _settings(self) -> None:
-        """Take over the agent's settings of the file, where the store has none of its own."""
-        config = self._agent.get("config", {})
-        own = self._engine.agent.config().model_dump(exclude_unset=True)
-        if left_out := [name for name in sorted(config) if self._is_refused(name, config, own)]:
-            config = {name: value for name, value in config.items() if name not in left_out}
-            whose = " of another agent" * self._is_foreign
-            self.plan.notes.append(f"settings{whose} left out: {', '.join(left_out)}")
-        taken = self._settings_to_take(config, own)
-        categories = {**own, **taken}.get("categories", [])
-        if new := [each for each in config.get("categories", ()) if self._is_new(each, categories)]:
-            taken["categories"] = [*categories, *new]
-            self.plan.notes.append(f"categories of its memories are added: {', '.join(new)}")
-        self.plan.settings = {k: v for k, v in taken.items() if own.get(k) != v}
-        if taken and not self._dry_run:
-            self._engine.agent.merge_config(taken)
-
-    def _is_new(self, category: str, known: Collection[str]) -> bool:
-        """Return whether a category came with a memory, and would not be one of this agent's."""
-        return category in self._categories and category not in known
-
-    def _settings_to_take(
-        self, config: Mapping[str, Any], own: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        """Return the settings to be taken over, and note which are not."""
-        has_memories = self._has_memories
-        if has_memories and not self._was_empty:
-            if config:
-                self.plan.notes.append("its settings are left alone: this store has memories")
-            return {}
-        is_wanted = (self._was_empty and has_memories) or self._on_conflict in ("replace", "newer")
-        taken = {k: v for k, v in config.items() if is_wanted or k not in own}
-        if left := sorted(k for k, v in config.items() if k not in taken and own.get(k) != v):
-            note = f"settings that are set here already stay: {', '.join(left)}"
-            self.plan.notes.append(note)
-        return taken
-
-    def _figures(self) -> None:
-        """Take over what a file tells of the agent beside its settings, where nothing is here."""
-        ignored = {"config", *(VECTOR_COLUMNS if self._model is None else ())}
-        figures = {name: value for name, value in self._agent.items() if name not in ignored}
-        if not figures:
-            return
-        names = ", ".join(figures)
-        if not self._was_empty:
-            self.plan.notes.append(f"figures left out, for this store has its own: {names}")
-        elif not self._has_memories:
-            self.plan.notes.append(f"figures taken over: {names}")
-        if self._was_empty and not self._dry_run:
-            self._engine.agent.set_row(figures)
-
-    def _is_refused(self, name: str, config: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
-        """Return whether a setting is for the owner to make, and not for a file.
-
-        One from elsewhere must not start a move. None must open this store to others, nor change
-        what is done with secrets: any file can say that it is of this agent.
-        """
-        if self._is_foreign:
-            return name in _OF_THE_OWNER
-        if name == "on_secret":
-            return name in own and config[name] != own[name]
-        return name == "sharing" and config[name] not in ("private", own.get(name))
 
 
 def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> None:
