@@ -31,8 +31,7 @@ class ModelTraits(TypedDict):
     ``similarity_floor`` is the cosine, seen from the middle of a store, below which two texts have
     nothing to do with each other: nine of ten questions that are foreign to a store have no memory
     above it. ``vector_weight`` is how much a cosine of 0.5 counts in a search, where the words
-    count 1; ``floor_leeway`` how much less an answer needs where meanings are compared, which may
-    be near without a word in common; ``texts_per_second`` about how many short texts it embeds.
+    count 1; ``texts_per_second`` about how many short texts it embeds.
 
     A weight is the model's, and not the store's: the spread of the cosines of a store's own
     memories was tried as the unit. It is what tells E5 from MiniLM on one corpus (0.148 and 0.178
@@ -42,33 +41,25 @@ class ModelTraits(TypedDict):
 
     similarity_floor: float
     vector_weight: float
-    floor_leeway: float
     texts_per_second: int
 
 
-# Without the leeway, of 40 questions that share no word with their answer, among 4,000 other
-# memories, 10 find nothing, and with it 8.
 _WORDLLAMA: Final[ModelTraits] = {
     "similarity_floor": 0.4,
     "vector_weight": 1.1,
-    "floor_leeway": 0.02,
     "texts_per_second": 3_000,
 }
 # Of seven corpora each one, left out, has the others choose 1.4 (LoCoMo 2.0): more than 1.1 costs
-# LoCoMo's observations over half a point. What it takes for an answer is seldom none, so an answer
-# needs more than by words alone: as much as it can before one corpus (BEAM) loses 2 % of its own
-# questions; of the 40 one more finds nothing.
+# LoCoMo's observations over half a point.
 _MINILM: Final[ModelTraits] = {
     "similarity_floor": 0.4,
     "vector_weight": 1.1,
-    "floor_leeway": -0.01,
     "texts_per_second": 100,
 }
 # Set with care, not measured: that needs a key. The pace is A's, 5 s a batch of 100.
 _OPENAI: Final[ModelTraits] = {
     "similarity_floor": 0.4,
     "vector_weight": 0.8,
-    "floor_leeway": 0.03,
     "texts_per_second": 20,
 }
 MODEL_TRAITS: Final[dict[str, ModelTraits]] = {
@@ -81,7 +72,6 @@ MODEL_TRAITS: Final[dict[str, ModelTraits]] = {
     "multilingual-e5-small-q4": {
         "similarity_floor": 0.325,
         "vector_weight": 2.4,
-        "floor_leeway": 0.03,
         "texts_per_second": 30,
     },
     "text-embedding-3-small": _OPENAI,
@@ -92,5 +82,3 @@ DEFAULT_VECTOR_WEIGHT: Final = 0.8
 """The weight of a model of which none is known: less than that of any that was measured."""
 DEFAULT_SIMILARITY_FLOOR: Final = 0.4
 """Its floor: that of MiniLM and wordllama."""
-DEFAULT_FLOOR_LEEWAY: Final = 0.03
-"""Its leeway: the most that any model has."""

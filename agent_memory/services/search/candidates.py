@@ -9,11 +9,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from agent_memory.models.embedding_traits import (
-    DEFAULT_FLOOR_LEEWAY,
-    DEFAULT_SIMILARITY_FLOOR,
-    MODEL_TRAITS,
-)
+from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
 from agent_memory.models.fields import is_named_session
 from agent_memory.models.times import read_stored_time, to_utc
 from agent_memory.services.search.request import OwnWords, SearchRequest
@@ -160,9 +156,7 @@ def _cosine_scale(vector: QueryVector | None) -> CosineScale | None:
         return None
     model = vector.model
     floor = DEFAULT_SIMILARITY_FLOOR if model.similarity_floor is None else model.similarity_floor
-    traits = MODEL_TRAITS.get(model.model)
-    leeway = DEFAULT_FLOOR_LEEWAY if traits is None else traits["floor_leeway"]
-    return CosineScale(model.vector_weight, floor, leeway)
+    return CosineScale(model.vector_weight, floor)
 
 
 def _candidates(

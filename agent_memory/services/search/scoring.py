@@ -38,7 +38,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agent_memory.services.search.signals import PIVOT, Candidate, QueryProfile, nearness, rarity
-from agent_memory.services.search.strength import coverage_of, strength_of_meaning
+from agent_memory.services.search.strength import strength_of
 
 BM25_SATURATION: Final = 0.4
 """k1: how soon repeating a word stops to count."""
@@ -135,7 +135,7 @@ def weigh(
     """Weigh the evidence for each candidate."""
     if not candidates:
         return Scores({}, 0.0, 0.0)
-    coverage, sign = coverage_of(candidates, query)
+    coverage, strength = strength_of(candidates, query)
     share = coverage if _has_meaning(candidates, query) else 1.0
     of_words = _weigh_words(candidates, query, weights, share)
     of_meaning = _weigh_meaning(candidates, query, weights)
@@ -157,7 +157,6 @@ def weigh(
             asking = _fade(candidate.length, SHORT_QUESTION) * _fade(reply, SHORT)
             question = -weights.question * asking * total
         parts[candidate.row_id] = (*words, *meaning, subject, date, question, total + question)
-    strength = min(1.0, max(0.0, sign + strength_of_meaning(candidates, query)))
     return Scores(parts, coverage, strength)
 
 

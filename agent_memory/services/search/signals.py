@@ -7,7 +7,6 @@ from datetime import date
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from agent_memory.models.embedding_traits import DEFAULT_FLOOR_LEEWAY
 from agent_memory.text.dates import Span
 
 PIVOT: Final = 30
@@ -47,13 +46,11 @@ class CosineScale(NamedTuple):
     """What the cosines of one embedding model are worth.
 
     ``weight`` is how much a near cosine (``scoring.NEAR_COSINE``) counts beside the best by words;
-    at ``floor`` and below, two texts have nothing to do with each other. By words and meaning an
-    answer needs ``leeway`` less strength than by words alone.
+    at ``floor`` and below, two texts have nothing to do with each other.
     """
 
     weight: float
     floor: float
-    leeway: float = DEFAULT_FLOOR_LEEWAY
 
 
 class QueryProfile(NamedTuple):

@@ -70,8 +70,6 @@ _DATE_RARITY: Final = 0.01
 """How often a date is thought to be met, when a query's date is one of the words to be found."""
 _MEANING_STRENGTH: Final = 8.0
 """What a cosine above the floor adds to the strength of an answer: a twentieth adds 0.4."""
-_MEANING_DOUBT: Final = 0.5
-"""What one below it takes away: words in common, and nothing in common."""
 _FLOOR_SIZE: Final = 300
 """Memories from which on the model's floor holds. It is what the best of so many that have nothing
 to do with a query may reach. The best of fewer reaches less, as their logarithm is less."""
@@ -79,23 +77,27 @@ _FLOOR_LEAST: Final = 0.3
 """The least share of the floor that holds in the smallest store."""
 
 
-def coverage_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[float, float]:
-    """Return the largest share of the query that one memory has: its words, weighed, its date.
+def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[float, float]:
+    """Return the largest share of the query that one memory has, and how strong the best answer is.
 
-    "Last week" need not stand in a memory of last week. The second share is how far the words are a
-    sign of an answer: less where few of many are met, or the memory is long.
+    The share is that of its words, weighed, and of its date: "last week" need not stand in a memory
+    of last week. Of a strong answer one memory has the words and is near by meaning. That one has
+    the words and another is near is chance: of questions to another store two of a hundred found
+    something by it. A meaning that is far takes nothing away, so that what words alone find is
+    found with any model.
     """
     size = max(query.corpus_size, _BACKGROUND_SIZE)
     weights = _weights_of_terms(query, size)
     of_date = rarity(_DATE_RARITY * size, size) ** _RARITY_POWER if query.spans else 0.0
-    asked = [weight for weight in [*weights, of_date] if weight]
-    whole = _whole(weights, of_date, query.pair_terms)
-    if not whole:
-        return 0.0, 0.0
+    asked = sum(weight > 0 for weight in [*weights, of_date])
+    whole = _whole(weights, of_date, query.pair_terms) or math.inf
     pivot = _PIVOT_OF_PAIRS if query.pair_terms else PIVOT
-    most = most_sure = 0.0
+    floor = floor_of(query)
+    most = strongest = 0.0
     for candidate in candidates:
+        near = _strength_of_meaning(candidate, floor)
         if not (of_date or candidate.counts):
+            strongest = max(strongest, near)
             continue
         dated = of_date and of_date * (
             1 if _says_date(candidate, query) else nearness(candidate, query)
@@ -107,20 +109,21 @@ def coverage_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
             if weights[place]
         ]
         share = math.fsum([weight for weight, _ in met]) + dated
-        if share <= most_sure:
-            continue  # nor is what it is a sign of more
         most = max(most, share)
+        if not share or share / whole + near <= strongest:
+            strongest = max(strongest, near)
+            continue
         known = len(met) + (dated > 0)
-        if known == len(asked):
+        if known == asked:
             sure = share  # all of them are no chance, however long the text
         else:
             chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / pivot))
             sure = dated + math.fsum(
                 [weight / (1 + chance / max(1.0, count)) for weight, count in met]
             )
-        together = min(1.0, known / min(len(asked), TOGETHER_WORDS))
-        most_sure = max(most_sure, min(whole, sure) * together**TOGETHER)
-    return min(1.0, most / whole), most_sure / whole
+        together = min(1.0, known / min(asked, TOGETHER_WORDS))
+        strongest = max(strongest, min(whole, sure) / whole * together**TOGETHER + near)
+    return min(1.0, most / whole), min(1.0, strongest)
 
 
 def _whole(weights: Sequence[float], of_date: float, pairs: Collection[int]) -> float:
@@ -156,20 +159,11 @@ def _says_date(candidate: Candidate, query: QueryProfile) -> bool:
     return bool(query.date_terms) and query.date_terms <= candidate.counts.keys()
 
 
-def strength_of_meaning(candidates: Iterable[Candidate], query: QueryProfile) -> float:
-    """Return what the best cosine adds to the strength, or takes away where it is below the floor.
-
-    Nothing is taken away while a memory waits for its vector, which may be the answer, nor where a
-    time is asked for: what happened then need not be like the question.
-    """
-    if query.cosine_scale is None:
+def _strength_of_meaning(candidate: Candidate, floor: float) -> float:
+    """Return what a memory's cosine adds to the strength of an answer."""
+    if candidate.cosine is None:
         return 0.0
-    cosines = [candidate.cosine for candidate in candidates]
-    best = max((cosine for cosine in cosines if cosine is not None), default=0.0)
-    above = best - floor_of(query)
-    if above > 0:
-        return above * _MEANING_STRENGTH
-    return 0.0 if None in cosines or query.spans else above * _MEANING_DOUBT
+    return max(0.0, candidate.cosine - floor) * _MEANING_STRENGTH
 
 
 def floor_of(query: QueryProfile) -> float:
@@ -186,6 +180,4 @@ def strength_floor(query: QueryProfile) -> float:
     grown = math.log(size / HANDFUL) / math.log(MANY / HANDFUL)
     span = STRENGTH_FLOOR - STRENGTH_FLOOR_OF_A_HANDFUL
     least = STRENGTH_FLOOR_OF_A_HANDFUL + grown * span
-    if not query.is_english:
-        least -= OTHER_LANGUAGES
-    return least if query.cosine_scale is None else least - query.cosine_scale.leeway
+    return least if query.is_english else least - OTHER_LANGUAGES

@@ -15,7 +15,6 @@ import pytest
 from conftest import NOW, Clock
 
 from agent_memory import AgentMemory, SearchResults
-from agent_memory.models.embedding_traits import DEFAULT_FLOOR_LEEWAY
 from agent_memory.models.search import ScoreExplanation
 from agent_memory.services.search.ranking import CONTRAST
 from agent_memory.services.search.strength import STRENGTH_FLOOR
@@ -113,7 +112,7 @@ def test_the_parts_make_the_score(store: AgentMemory, question: str) -> None:
             hit.similarity * found.freshness * found.access_boost
         )
         assert hit.passed_gate is (found.relative >= found.gate)
-        assert found.strength >= STRENGTH_FLOOR - DEFAULT_FLOOR_LEEWAY
+        assert found.strength >= STRENGTH_FLOOR
     assert results[0].passed_gate
 
 
@@ -172,7 +171,7 @@ def test_near_misses_below_the_floor_say_how_strong_they_are(store: AgentMemory)
     assert (list(results), results.search_metadata.reason) == ([], "below_floor")
     assert results.search_metadata.near_misses
     for miss in results.search_metadata.near_misses:
-        assert score(miss).strength < STRENGTH_FLOOR - DEFAULT_FLOOR_LEEWAY
+        assert score(miss).strength < STRENGTH_FLOOR
         assert f"{score(miss).strength:.0%}" in miss.reason
 
 
