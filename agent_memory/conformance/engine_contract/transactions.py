@@ -11,7 +11,7 @@ import pytest
 from agent_memory import StorageClosed, StorageLocked
 from agent_memory.conformance.engine_contract.cases import AGENT, NOW, memory_of, stored
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.filters import EVERYTHING
+from agent_memory.storage.filters import ARCHIVED, EVERYTHING
 
 Opener = Callable[[], Engine]
 
@@ -86,6 +86,16 @@ class TransactionContract:
         ):
             pass
         stored(engine, memory_of(1))
+
+    def test_one_thread_counts_while_another_reads(self, engine: Engine) -> None:
+        stored(engine, memory_of(1))
+        counts: list[int] = []
+        counting = threading.Thread(target=lambda: counts.append(engine.memories.count(ARCHIVED)))
+        with engine.read():
+            counting.start()
+            counting.join(0.2)  # it may have to wait until this read is over
+        counting.join()
+        assert counts == [0]
 
     def test_after_closing_it_is_closed(self, engine: Engine) -> None:
         engine.close()

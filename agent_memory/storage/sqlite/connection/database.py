@@ -87,6 +87,7 @@ class Database(Statements):
             raise ConfigurationError(
                 f"SQLite {apsw.sqlite_lib_version()} can lose data: run `pip install -U apsw`"
             )
+        super().__init__()
         self.path = path
         self.read_only = read_only
         self.agent_id = agent_id

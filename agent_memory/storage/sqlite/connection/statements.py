@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -17,19 +18,26 @@ from agent_memory.text.encoding import decode_text
 Value = TypeVar("Value")
 
 
+class _OfThread(threading.local):
+    """What a thread is inside of."""
+
+    snapshot: dict[Hashable, Any] | None = None
+    """What was computed from the snapshot of its read, while one runs."""
+
+
 class Statements(ABC):
     """Statements on a database, each in a transaction of its own or in the one that is open."""
 
-    _of_snapshot: dict[Hashable, Any] | None = None
-    """What was computed from the snapshot of the read that runs, if one does."""
+    def __init__(self) -> None:
+        self._thread = _OfThread()
 
     @contextmanager
     def _snapshot(self) -> Iterator[None]:
-        self._of_snapshot = {}
+        self._thread.snapshot = {}
         try:
             yield
         finally:
-            self._of_snapshot = None
+            self._thread.snapshot = None
 
     _generation = 0
     """Counts up whenever this becomes a connection to other content."""
@@ -41,7 +49,7 @@ class Statements(ABC):
 
         Outside of a read it is ``None``: what is seen there may yet be undone.
         """
-        return None if self._of_snapshot is None else self.once("stamp", self._read_stamp)
+        return None if self._thread.snapshot is None else self.once("stamp", self._read_stamp)
 
     def _read_stamp(self) -> Hashable:
         with self._statement() as connection:
@@ -60,15 +68,16 @@ class Statements(ABC):
             self._counted += connection.total_changes() - before
 
     def once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
-        """Return what was computed from the snapshot of the read that runs, computed but once.
+        """Return what was computed from the snapshot of this thread's read, computed but once.
 
         Outside of a read it is computed each time.
         """
-        if self._of_snapshot is None:
+        computed = self._thread.snapshot
+        if computed is None:
             return compute()
-        if key not in self._of_snapshot:
-            self._of_snapshot[key] = compute()
-        value: Value = self._of_snapshot[key]
+        if key not in computed:
+            computed[key] = compute()
+        value: Value = computed[key]
         return value
 
     @abstractmethod
