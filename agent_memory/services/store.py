@@ -43,6 +43,7 @@ from agent_memory.services.writing.insert import (
     InsertResult,
     MemoryInsert,
     fingerprints_of,
+    has_listener,
     is_stored,
     unwrapped_failure,
 )
@@ -193,6 +194,7 @@ class Store:
         ``settings`` are the agent's, where the verb has read them already.
         """
         fingerprints = fingerprints_of(memories)  # before the transaction: others need not wait
+        reports_similar = not is_list and has_listener(on_duplicate)
         self._complete_fingerprints()
         with (
             unwrapped_failure(),
@@ -210,6 +212,7 @@ class Store:
                 is_list=is_list,
                 on_duplicate=on_duplicate,
                 settings=settings,
+                reports_similar=reports_similar,
             )
             afterwards.callback(insert.log)
             for done, memory in enumerate(memories, 1):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import subprocess
@@ -131,6 +132,28 @@ def _child_stores(memory: AgentMemory) -> None:
         memory.store(f"child {os.getpid()} number {number}", category="insight")
     assert memory.search("before the fork")
     memory.close()
+
+
+def test_no_logger_is_asked_for_inside_a_transaction(
+    memory: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fork with the lock of ``logging`` waited for the transaction, and that for the lock."""
+    ask = logging.getLogger
+    names: set[str] = set()
+
+    def ask_while_another_thread_counts(name: str) -> logging.Logger:
+        counting = threading.Thread(target=memory.count, daemon=True)
+        counting.start()
+        counting.join(5)
+        assert not counting.is_alive()
+        names.add(name)
+        return ask(name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(logging, "getLogger", ask_while_another_thread_counts)
+        memory.store("The lighthouse is red")
+        memory.store_many([{"content": "The kettle is blue"}])
+    assert names >= {"agent_memory.duplicates", "agent_memory.events"}
 
 
 def test_a_reader_with_an_old_view_does_not_hold_up_a_writer(root: Path) -> None:

@@ -70,7 +70,7 @@ class MemoryInsert:
     replaced. ``fields_set`` has, for each memory, the names of the fields that the caller gave:
     one without an id and a time of its own may be an echo. Afterwards ``ids`` are those under
     which the memories can be found, and ``row_ids`` the rows that are new.
-    ``settings`` are the agent's.
+    ``settings`` are the agent's. With ``reports_similar`` those that are similar are looked for.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class MemoryInsert:
         is_list: bool,
         on_duplicate: DuplicatePolicy | None,
         settings: AgentConfig,
+        reports_similar: bool = False,
     ) -> None:
         self.ids: list[str] = []
         self.row_ids: list[int] = []
@@ -95,6 +96,7 @@ class MemoryInsert:
         self._fields_set = fields_set
         self._is_list = is_list
         self._on_duplicate = on_duplicate
+        self._reports_similar = reports_similar
         self._was_recalled = engine.recalls.is_any_recent(now)
         self._fingerprints = fingerprints
         self._stored_fingerprints = engine.fingerprints.present(fingerprints)
@@ -125,7 +127,7 @@ class MemoryInsert:
         echoes = self._duplicates(memory, place)
         if echoes and self._is_settled(memory, echoes, place):
             return
-        if not echoes and not self._is_list and self._is_reported():
+        if not echoes and self._reports_similar:
             self._report_similar(self._query(memory, place))
         self._insert(memory, fingerprint, place)
 
@@ -269,10 +271,6 @@ class MemoryInsert:
 
     # Reporting --------------------------------------------------------------------------------
 
-    def _is_reported(self) -> bool:
-        """Return whether similar memories are reported: looking for them takes a millisecond."""
-        return callable(self._on_duplicate) or is_log_read(_LOGGER)
-
     def _report_similar(self, query: DuplicateQuery) -> None:
         for duplicate in self._engine.similarity.similar(query):
             if callable(self._on_duplicate):
@@ -294,6 +292,15 @@ class MemoryInsert:
                     decision.value,
                     f", without its {', '.join(left_out)}" if left_out else "",
                 )
+
+
+def has_listener(on_duplicate: DuplicatePolicy | None) -> bool:
+    """Return whether anybody is told of a similar memory: looking for them takes a millisecond.
+
+    Ask before the transaction. A fork takes the lock of ``logging`` and waits for the database; a
+    transaction that asks for a logger then waits for that lock, and nothing ever goes on.
+    """
+    return callable(on_duplicate) or is_log_read(_LOGGER)
 
 
 def _ask(decide: OnDuplicateCall, duplicate: Duplicate) -> str | None:
