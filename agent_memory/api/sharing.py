@@ -156,7 +156,7 @@ class SharedMemories(Generic[AnyMemory]):
 
     def close(self) -> None:
         """Close all that were opened. Closing twice is fine."""
-        with self._lock, contextlib.ExitStack() as closing:
+        with self._lock.bare, contextlib.ExitStack() as closing:
             self._is_closed = True
             for opened in self._opened.values():
                 closing.callback(opened.memory.close)
@@ -198,7 +198,7 @@ class SharedMemories(Generic[AnyMemory]):
     def _open(self, name: str) -> _Opened[AnyMemory]:
         """Return the memory of another agent, opened as its own file allows now."""
         inode = self._inode(name)
-        with self._lock:
+        with self._lock.bare:
             if self._is_closed:
                 raise StorageClosed(f"{self._address} is closed: open the memory again")
             try:
@@ -255,7 +255,7 @@ class SharedMemories(Generic[AnyMemory]):
                 raise
             return self._answer(name, ask, turns=turns - 1)
         except StorageError:
-            with self._lock:
+            with self._lock.bare:
                 self._close_other(name)
             raise
         return _Answer(opened.memory, results, is_own=False, is_written=not opened.read_only)

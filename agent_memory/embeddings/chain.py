@@ -141,7 +141,7 @@ class EmbedderChain:
 
     def _agree_on(self, model: str, dimensions: int) -> bool:
         """Settle the chain if it is not; return whether it is settled on this."""
-        with self._lock:
+        with self._lock.bare:
             self._settled = self._settled or (model, dimensions)
             return self._settled == (model, dimensions)
 

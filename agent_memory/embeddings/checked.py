@@ -41,7 +41,7 @@ class VectorCache:
             return {}
         now = time.monotonic()
         vectors = {}
-        with self._lock:
+        with self._lock.bare:
             for key in keys:
                 expires, vector = self._entries.get(key, (0.0, None))
                 if vector is not None and now < expires:
@@ -52,7 +52,7 @@ class VectorCache:
     def keep(self, vectors: Mapping[bytes, array[float]]) -> None:
         """Take in vectors, and forget those that were used longest ago."""
         expires = time.monotonic() + self._ttl_seconds
-        with self._lock:
+        with self._lock.bare:
             for key, vector in vectors.items():
                 self._entries[key] = (expires, vector)
                 self._entries.move_to_end(key)
@@ -213,7 +213,7 @@ class CheckedEmbedder:
         usage = EmbeddingUsage.of_request(
             len(texts), estimate_tokens(texts), cost_per_1k_tokens=self.cost_per_1k_tokens
         )
-        with self._lock:
+        with self._lock.bare:
             self._counted += usage
 
     def _counted_by_itself(self) -> EmbeddingUsage | None:

@@ -196,7 +196,7 @@ class OpenAIEmbedder:
         tokens = getattr(usage, "total_tokens", None)
         if not isinstance(tokens, int) or tokens <= 0:
             tokens = estimate_tokens(sent)
-        with self._lock:
+        with self._lock.bare:
             self._learned_dimensions = self._learned_dimensions or len(vectors[0])
             self._usage += EmbeddingUsage.of_request(
                 len(sent), tokens, cost_per_1k_tokens=self.cost_per_1k_tokens

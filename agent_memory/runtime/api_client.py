@@ -75,7 +75,7 @@ class ProcessClient(Generic[Client]):
 
     def get(self) -> Client:
         """Return this process's client."""
-        with self._lock:
+        with self._lock.bare:
             once = self._by_process.setdefault(os.getpid(), Once(self._made))
         return once.get()
 

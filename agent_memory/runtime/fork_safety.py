@@ -33,28 +33,19 @@ _one_at_a_time: Final = threading.Lock()
 
 
 class Lock:
-    """A lock that is free in a forked child, whoever held it in the parent at that moment."""
+    """A lock that is free in a forked child, whoever held it in the parent at that moment.
+
+    It is used as ``with lock.bare:``. A ``with`` on a lock written in Python has a moment in which
+    the lock is taken and the body not entered: a Ctrl-C then left it held, and the next store hung.
+    """
 
     def __init__(self) -> None:
-        self._pid = os.getpid()
-        self._lock = threading.Lock()
+        self._by_process: dict[int, threading.Lock] = {}
 
-    def acquire(self, *, blocking: bool = True) -> bool:
-        """Take the lock, and return whether that worked."""
-        if self._pid != os.getpid():
-            self._pid, self._lock = os.getpid(), threading.Lock()
-        return self._lock.acquire(blocking)
-
-    def release(self) -> None:
-        """Give the lock back; in a child, one that was taken before the fork is nobody's."""
-        if self._pid == os.getpid():
-            self._lock.release()
-
-    def __enter__(self) -> None:
-        self.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
+    @property
+    def bare(self) -> threading.Lock:
+        """The lock of this process."""
+        return self._by_process.setdefault(os.getpid(), threading.Lock())
 
 
 def join(member: Forkable) -> None:
@@ -105,7 +96,7 @@ class Once(Generic[Value]):
     def get(self) -> Value:
         """Return the value."""
         if not self._made:
-            with self._lock:
+            with self._lock.bare:
                 if not self._made:
                     self._made.append(self._make())
         return self._made[0]

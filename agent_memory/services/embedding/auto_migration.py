@@ -115,7 +115,7 @@ class AutoMigration:
         """
         self._embedding.follow(stored)
         self._suggest(settings)
-        with self._starting:
+        with self._starting.bare:
             if not self._is_due(settings):
                 return
             self._next_try = time.monotonic() + _TRY_AGAIN_SECONDS

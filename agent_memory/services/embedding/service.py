@@ -76,7 +76,8 @@ class EmbeddingService:
     def _reset(self) -> None:
         self._pid = os.getpid()
         self._making = fork_safety.Lock()
-        self._catching_up = fork_safety.Lock()
+        self._catching_up: dict[int, object] = {}
+        """What stands for the one who does, by process."""
         self._embedder: CheckedEmbedder | None = None
         self._stuck: threading.Thread | None = None
         self._resting_until = 0.0
@@ -203,12 +204,12 @@ class EmbeddingService:
     @contextlib.contextmanager
     def _alone(self) -> Iterator[bool]:
         """Return whether no other thread is catching up: it would embed the same texts."""
-        is_alone = self._catching_up.acquire(blocking=False)
+        process, this = os.getpid(), object()
         try:
-            yield is_alone
+            yield self._catching_up.setdefault(process, this) is this
         finally:
-            if is_alone:
-                self._catching_up.release()
+            if self._catching_up.get(process) is this:
+                del self._catching_up[process]
 
     def _batch_size(self) -> int:
         return DEFAULT_BATCH_SIZE if self._embedder is None else self._embedder.batch_size
@@ -271,7 +272,7 @@ class EmbeddingService:
         settings = self._settings()  # here, for the other thread has no connection to the file
 
         def make() -> CheckedEmbedder:
-            with self._making:
+            with self._making.bare:
                 loaded = self._embedder
                 if loaded is not None and _makes(loaded, model):
                     return loaded  # another thread was faster

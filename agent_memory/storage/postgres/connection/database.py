@@ -139,18 +139,16 @@ class Database:
             self._settings(is_durable=is_durable, timeout=_LOCK_SECONDS),
             _LOCK.format("try_" if is_impatient else "", pool.incarnation),
         )
-        with translated(self.location):
-            connection, row = self._begun(opening, pool)
-            with self._given_back(connection, pool):
-                if row[0] is False:
-                    raise StorageLocked(
-                        f"{self.location} is in use by another process: try again in a moment"
-                    )
-                self._thread.is_writing = True
-                yield
-                for step in self.before_commit:
-                    step()
-                self._commit(connection, *row[1:])
+        with translated(self.location), self._begun(opening, pool) as (connection, row):
+            if row[0] is False:
+                raise StorageLocked(
+                    f"{self.location} is in use by another process: try again in a moment"
+                )
+            self._thread.is_writing = True
+            yield
+            for step in self.before_commit:
+                step()
+            self._commit(connection, *row[1:])
 
     @contextlib.contextmanager
     def write_aside(self, subject: str) -> Iterator[None]:
@@ -163,11 +161,9 @@ class Database:
         settings = self._settings(is_durable=False, timeout=_ASIDE_SECONDS)
         opening = (_WRITE, settings, f"SELECT pg_advisory_xact_lock({key})")
         pool = self.pool
-        with translated(self.location):
-            connection, _ = self._begun(opening, pool)
-            with self._given_back(connection, pool):
-                yield
-                connection.execute("COMMIT")
+        with translated(self.location), self._begun(opening, pool) as (connection, _):
+            yield
+            connection.execute("COMMIT")
 
     def read(self) -> contextlib.AbstractContextManager[None]:
         """Run the body in one read transaction: it sees one unchanging snapshot."""
@@ -177,8 +173,8 @@ class Database:
     def _reading(self, pool: SharedPool, location: str) -> Iterator[None]:
         self._refuse_nested()
         with translated(location):
-            connection, _ = self._begun((_READ, self._settings()), pool)
-            with self._given_back(connection, pool), self._snapshot():
+            begun = self._begun((_READ, self._settings()), pool)
+            with begun as (connection, _), self._snapshot():
                 yield
                 connection.execute("COMMIT")
 
@@ -218,11 +214,9 @@ class Database:
         if is_writing:
             opening.append(f"SELECT pg_advisory_xact_lock(hashtextextended({key}, 0))")
         pool = self.pool
-        with translated(self.location):
-            connection, _ = self._begun(opening, pool)
-            with self._given_back(connection, pool):
-                yield
-                connection.execute("COMMIT")
+        with translated(self.location), self._begun(opening, pool) as (connection, _):
+            yield
+            connection.execute("COMMIT")
 
     @contextlib.contextmanager
     def alone(self, *, busy: str) -> Iterator[None]:
@@ -235,14 +229,11 @@ class Database:
         pool = self.pool
         with translated(self.location):
             lock = f"SELECT pg_try_advisory_xact_lock({key})"
-            connection, row = self._begun((_WRITE, _MAY_IDLE, lock), pool)
-            self._thread.connection = None
-            try:
+            with self._begun((_WRITE, _MAY_IDLE, lock), pool) as (_, row):
+                self._thread.connection = None
                 if not row[0]:
                     raise StorageLocked(busy)
                 yield
-            finally:
-                self._abandon(pool, connection)
 
     @contextlib.contextmanager
     def nowait(self) -> Iterator[None]:
@@ -303,8 +294,14 @@ class Database:
         """Return what makes names mean the tables of the schema, and no temporary ones."""
         return f"set_config('search_path', '{self.schema}, pg_temp', true)"
 
-    def _begun(self, statements: Sequence[str], pool: SharedPool) -> tuple[Connection, Row]:
-        """Return a connection on which a transaction was begun, and the last statement's row."""
+    @contextlib.contextmanager
+    def _begun(
+        self, statements: Sequence[str], pool: SharedPool
+    ) -> Iterator[tuple[Connection, Row]]:
+        """Give the body a connection on which a transaction was begun, and the last row of that.
+
+        It is given back when the body is done, its transaction rolled back if need be.
+        """
         script = "; ".join(statements)
 
         def begin(connection: Connection) -> Row:
@@ -314,8 +311,13 @@ class Database:
             return cursor.fetchone() or ()
 
         connection, row = self._used(begin, pool)
-        self._thread.connection = connection
-        return connection, row
+        try:  # with nothing before it: a Ctrl-C there would leave the transaction open
+            self._thread.connection = connection
+            yield connection, row
+        finally:
+            self._thread.connection = None
+            self._thread.is_writing = False
+            self._abandon(pool, connection)
 
     def _used(
         self, use: Callable[[Connection], Value], pool: SharedPool
@@ -334,16 +336,6 @@ class Database:
                 if is_last or not is_connection_loss(error):
                     raise
         raise AssertionError("the last one raises")
-
-    @contextlib.contextmanager
-    def _given_back(self, connection: Connection, pool: SharedPool) -> Iterator[None]:
-        """Give a connection back when the body is done, its transaction rolled back if need be."""
-        try:
-            yield
-        finally:
-            self._thread.connection = None
-            self._thread.is_writing = False
-            self._abandon(pool, connection)
 
     @staticmethod
     def _abandon(pool: SharedPool, connection: Connection) -> None:

@@ -148,11 +148,11 @@ class _Pools:
 
     def hold(self) -> None:
         """Keep other threads out while the process forks."""
-        self._lock.acquire()
+        self._lock.bare.acquire()
 
     def release(self) -> None:
         """Let other threads in again."""
-        self._lock.release()
+        self._lock.bare.release()
 
     def leave_parent(self) -> None:
         """Start anew in a child: to close the parent's would say goodbye in the parent's name."""
@@ -162,7 +162,7 @@ class _Pools:
         self._pools.clear()
 
     def acquire(self, address: ServerAddress, patience: float) -> SharedPool:
-        with self._lock:
+        with self._lock.bare:
             pool = self._pools.get(address)
             if pool is None:
                 pool = self._pools[address] = SharedPool(address, patience=patience)
@@ -170,7 +170,7 @@ class _Pools:
             return pool
 
     def give_up(self, pool: SharedPool) -> None:
-        with self._lock:
+        with self._lock.bare:
             if self._pools.get(pool.address) is not pool:  # the parent's
                 return
             pool.users -= 1
@@ -180,7 +180,7 @@ class _Pools:
         pool.close()
 
     def close(self) -> None:
-        with self._lock:
+        with self._lock.bare:
             pools = list(self._pools.values())
             self._pools.clear()
         for pool in pools:
@@ -210,7 +210,7 @@ class PoolLease:
 
     def pool(self) -> SharedPool:
         """Return the pool. Raises ``StorageClosed`` after ``close``."""
-        with self._lock:
+        with self._lock.bare:
             if self._is_closed:
                 raise StorageClosed(f"{self._address.location} was closed: open it again")
             if self._pool is None or self._pid != os.getpid():
@@ -220,7 +220,7 @@ class PoolLease:
 
     def close(self) -> None:
         """Give the pool up. Whoever is the last closes it."""
-        with self._lock:
+        with self._lock.bare:
             pool, self._pool = self._pool, None
             self._is_closed = True
             if pool is not None and self._pid == os.getpid():

@@ -60,14 +60,12 @@ class Replica:
 
     def pool(self) -> SharedPool | None:
         """Return its connections; ``None`` while another thread connects."""
-        if not self._lock.acquire(blocking=False):
+        if self._lock.bare.locked():
             return None
-        try:
+        with self._lock.bare:
             if self._lease is None:
                 self._lease = PoolLease(self._address, patience=_PATIENCE_SECONDS)
             return self._lease.pool()
-        finally:
-            self._lock.release()
 
     def is_current(self, state: Row | None, own: Row | None) -> bool:
         """Return whether the replica has all that the server had; both say so last."""
@@ -80,6 +78,6 @@ class Replica:
 
     def close(self) -> None:
         """Give its connections up."""
-        with self._lock:
+        with self._lock.bare:
             if self._lease is not None:
                 self._lease.close()

@@ -170,9 +170,9 @@ class Database(Statements):
             ):
                 if begin == "BEGIN IMMEDIATE":
                     refuse_without_space(connection, self.path, self._journal)
-                connection.execute(begin)
-                self._depth = 1
                 try:
+                    connection.execute(begin)  # here: a Ctrl-C after it left the transaction open
+                    self._depth = 1
                     yield
                     if connection.in_transaction or begin != "BEGIN":  # a damaged file ends a read
                         connection.execute("COMMIT")
@@ -249,8 +249,8 @@ class Database(Statements):
                 if not self.read_only:
                     self._reopen_if_replaced()
                 connection = self._connected()
-                connection.set_busy_timeout(0)
             try:
+                connection.set_busy_timeout(0)
                 yield
             finally:
                 if connection is self._connection:

@@ -112,7 +112,7 @@ def warning_of_names(path: Path) -> str | None:
 
 
 def _warn_once(path: Path, warning: str) -> None:
-    with _lock:
+    with _lock.bare:
         if path in _warned:
             return
         _warned.add(path)

@@ -22,7 +22,7 @@ _lock: Final = fork_safety.Lock()
 
 def register(opened: OpenFile) -> None:
     """Register a file that was opened, for as long as there is the object."""
-    with _lock:
+    with _lock.bare:
         _open_files.add(opened)
 
 
@@ -35,6 +35,6 @@ def is_open_here(path: Path) -> bool:
         inode = path.stat().st_ino
     except OSError:
         return False
-    with _lock:
+    with _lock.bare:
         open_files = list(_open_files)
     return any(inode in opened.inodes() for opened in open_files)
