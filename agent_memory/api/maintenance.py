@@ -156,7 +156,8 @@ class MaintenanceVerbs(OpenMemory):
     def follow_events(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent]:
         """Yield what happens from now on, waiting for it, as the event log tells it.
 
-        ``until`` is asked four times a second whether to end.
+        ``until`` is asked four times a second whether to end. Once the memory is closed, this
+        raises ``StorageClosed``.
         """
         return self._while_shared(self._own_log().follow(until=until))  # from this call on
 

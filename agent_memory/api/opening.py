@@ -216,10 +216,12 @@ class OpenMemory(WithCheckedFlags):
             self._check_sharing(self._opened_store.config())
 
     def _while_shared(self, coming: Iterable[_Item | None]) -> Iterator[_Item]:
-        """Yield what is told for as long as the memory is shared, and not the ``None`` between."""
+        """Yield what is told while the memory is open and shared, and not the ``None`` between."""
         for item in coming:
             self._refuse_unshared()
-            if item is not None:
+            if item is None:
+                self._opened_store.readable_config()  # raises StorageClosed once it is closed
+            else:
                 yield item
 
     @cached_property

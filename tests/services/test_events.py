@@ -9,13 +9,21 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from conftest import Clock
 
-from agent_memory import AgentMemory, EventName, MemoryEvent, MigrationError, estimate_tokens
+from agent_memory import (
+    AgentMemory,
+    EventName,
+    MemoryEvent,
+    MigrationError,
+    StorageClosed,
+    estimate_tokens,
+)
 from agent_memory.runtime.event_log import EventFile
 
 
@@ -434,6 +442,20 @@ def test_one_who_may_only_read_writes_no_events(root: Path, clock: Clock) -> Non
         assert len(reader.search("tea")) == 1
     assert [it.name for it in heard] == [EventName.SEARCHED]
     assert len(lines(root)) == 1
+
+
+@pytest.mark.parametrize("setting", ["off", "brief"])
+def test_who_follows_a_memory_is_told_that_it_is_closed(root: Path, setting: str) -> None:
+    """It went on for ever, and kept the thread that followed, and so the process, from ending."""
+    with AgentMemory("bob", root=root) as memory:
+        memory.configure(event_log=setting)
+        deadline = time.monotonic() + 10
+        told = memory.follow_events(until=lambda: time.monotonic() > deadline)
+        closing = threading.Timer(0.3, memory.close)
+        closing.start()
+        with pytest.raises(StorageClosed):
+            next(told)
+        closing.join()
 
 
 def test_a_follower_is_told_nothing_twice_when_something_is_erased(tmp_path: Path) -> None:
