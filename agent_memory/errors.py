@@ -6,6 +6,7 @@ was wrong, with the value, and what to do about it.
 
 from __future__ import annotations
 
+import copyreg
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -26,6 +27,13 @@ class AgentMemoryError(Exception):
 
     def __init__(self, *details: object) -> None:
         super().__init__(*map(without_secrets, details))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let it be pickled and copied as it is: another process must be told the same.
+
+        By itself Python calls the constructor with the message, which not every kind takes.
+        """
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__
 
 
 class ValidationError(AgentMemoryError, ValueError):

@@ -6,6 +6,7 @@ checkers, which ``agent_memory/__init__.py`` has in a table and imports when the
 
 from __future__ import annotations
 
+import copy
 import inspect
 import json
 import pickle
@@ -18,6 +19,7 @@ from types import ModuleType
 import pytest
 
 import agent_memory
+from agent_memory import AgentMemoryError, DuplicateMemory, MemoryNotFound, ValidationError
 
 NAMES: list[str] = agent_memory.__all__
 MODULES: dict[str, str] = vars(agent_memory)["_MODULES"]
@@ -158,6 +160,32 @@ def test_a_star_import_brings_the_public_names() -> None:
     brought: dict[str, object] = {}
     exec("from agent_memory import *", brought)
     assert set(NAMES) == set(brought) - {"__builtins__"}
+
+
+def errors() -> list[AgentMemoryError]:
+    """Return an error of each public class, made of what its constructor takes."""
+    faults = [{"loc": ("content",), "msg": "is there", "type": "value_error", "input": 5}]
+    plain = [
+        kind("what was wrong")
+        for kind in (getattr(agent_memory, name) for name in NAMES)
+        if isinstance(kind, type)
+        and issubclass(kind, AgentMemoryError)
+        and kind is not MemoryNotFound
+    ]
+    return [
+        *plain,
+        MemoryNotFound("mem-1"),
+        ValidationError("content: is there", faults),
+        DuplicateMemory("it is there", faults, memory_id="mem-1"),
+    ]
+
+
+@pytest.mark.parametrize("error", errors(), ids=lambda error: type(error).__name__)
+def test_an_error_comes_out_of_another_process_as_it_was_raised(error: AgentMemoryError) -> None:
+    error.add_note("advice")
+    for same in (pickle.loads(pickle.dumps(error)), copy.copy(error), copy.deepcopy(error)):
+        assert type(same) is type(error)
+        assert (str(same), same.args, vars(same)) == (str(error), error.args, vars(error))
 
 
 def loaded_by(code: str) -> set[str]:
