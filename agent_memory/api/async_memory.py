@@ -22,9 +22,13 @@ Result = TypeVar("Result")
 class MemoryStorage:
     """The interface behind ``await``: ``await storage.store(…)``, ``search(…)``, ``get(…)``.
 
-    It takes what ``AgentMemory`` takes. The file is opened at once, in a millisecond; all else is
-    done in a thread, so that the event loop does not wait for the disk. Use it as an asynchronous
-    context manager, or ``await close()``.
+    It takes what ``AgentMemory`` takes. Each verb is done in a thread, so that the event loop does
+    not wait for the disk. Use it as an asynchronous context manager, or ``await close()``.
+
+    The memory is opened where this is made, and what is wrong with it is said there. That takes a
+    millisecond; but a file of an older version is upgraded, and a server that does not answer is
+    waited for, for ten seconds. ``await asyncio.to_thread(MemoryStorage, "bob")`` makes it where
+    nobody waits.
     """
 
     @with_options_in_signature
@@ -37,9 +41,19 @@ class MemoryStorage:
     ) -> None:
         self._memory = AgentMemory(agent_id, root=root, **options)
 
-    async def store(self, content: str, tags: Sequence[str] | None = None) -> str:
-        """Store a memory and return its id."""
-        return await _in_thread(self._memory.store, content, tags=tags)
+    async def store(
+        self,
+        content: str,
+        tags: Sequence[str] | None = None,
+        *,
+        id: str | None = None,  # noqa: A002 - the name of the field
+    ) -> str:
+        """Store a memory and return its id.
+
+        One that is cancelled, by a timeout too, may be stored all the same. With an ``id`` it can
+        be tried again: the same content under the same id is stored once.
+        """
+        return await _in_thread(self._memory.store, content, tags=tags, id=id)
 
     async def search(
         self, query: str, limit: int = 5, since: datetime | None = None

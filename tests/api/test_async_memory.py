@@ -30,6 +30,20 @@ def test_tags_are_stored_as_the_synchronous_verb_stores_them(root: Path, tags: A
     assert stored_tags(root, tags) == same.tags
 
 
+def test_what_was_cancelled_can_be_stored_again_under_its_id(root: Path) -> None:
+    async def store() -> list[str]:
+        storage = await asyncio.to_thread(MemoryStorage, "bob", root=root)
+        async with storage:
+            storing = asyncio.create_task(storage.store("the kettle is blue", id="kettle"))
+            await asyncio.sleep(0)  # its thread has begun
+            storing.cancel()
+            return [await storage.store("the kettle is blue", id="kettle") for _ in range(2)]
+
+    assert asyncio.run(store()) == ["kettle", "kettle"]
+    with AgentMemory("bob", root=root) as memory:
+        assert memory.count() == 1
+
+
 @pytest.mark.parametrize("tags", ["db", b"db", 5, ["a", 1], {"a": 1}, [[]]])
 def test_what_is_no_list_of_tags_is_refused(root: Path, tags: Any) -> None:
     with pytest.raises(ValidationError, match="tags"):
