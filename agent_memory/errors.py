@@ -6,7 +6,6 @@ was wrong, with the value, and what to do about it.
 
 from __future__ import annotations
 
-import copyreg
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -33,7 +32,7 @@ class AgentMemoryError(Exception):
 
         By itself Python calls the constructor with the message, which not every kind takes.
         """
-        return copyreg.__newobj__, (type(self), *self.args), self.__dict__
+        return _remade, (type(self), self.args), self.__dict__
 
 
 class ValidationError(AgentMemoryError, ValueError):
@@ -279,6 +278,10 @@ def opened_read_only(location: object) -> StorageReadOnly:
     error = StorageReadOnly(f"{location} was opened read-only: open it without read_only")
     error.is_asked_for = True
     return error
+
+
+def _remade(kind: type[AgentMemoryError], details: tuple[object, ...]) -> AgentMemoryError:
+    return kind.__new__(kind, *details)
 
 
 def with_notes(error: BaseException) -> str:
