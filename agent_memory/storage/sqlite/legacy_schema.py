@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from agent_memory.models.fields import to_json
-from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.connection import Database, quoted
 from agent_memory.storage.sqlite.schema_check import ShippedSchema
 
 LEGACY_HASHES: Final = frozenset(
@@ -81,10 +81,9 @@ def _put_aside(database: Database, names: Sequence[str]) -> list[str]:
     dropped = [(kind, name) for kind, name, is_virtual in existing if kind == "view" or is_virtual]
     dependents = database.rows(_SELECT_ON_TABLES, (to_json(list(names)),))
     for kind, name in [*dependents, *reversed(dropped)]:
-        quoted = name.replace('"', '""')
-        database.run(f'DROP {kind} main."{quoted}"')
+        database.run(f"DROP {kind} main.{quoted(name)}")
         if kind == "view":  # one that stood in for it while it was not trusted
-            database.run(f'DROP VIEW IF EXISTS temp."{quoted}"')
+            database.run(f"DROP VIEW IF EXISTS temp.{quoted(name)}")
     for name in tables:
         database.run(f"ALTER TABLE {name} RENAME TO {_PREFIX}{name}")
     return tables
@@ -95,8 +94,8 @@ def _fill(database: Database, table: str) -> None:
     old: dict[str, str] = dict(database.rows(_SELECT_COLUMNS, (f"{_PREFIX}{table}",)))
     new: dict[str, str] = dict(database.rows(_SELECT_COLUMNS, (table,)))
     for name in old.keys() - new.keys():
-        database.run(f"ALTER TABLE {table} ADD COLUMN {name} {old[name]}")
-    columns = {f'"{name}"': f'"{name}"' for name in old}
+        database.run(f"ALTER TABLE {table} ADD COLUMN {quoted(name)} {old[name]}")
+    columns = {quoted(name): quoted(name) for name in old}
     for (of, name), value in _MISSING_VALUES.items():
         if of == table and name not in old:
             columns[name] = value

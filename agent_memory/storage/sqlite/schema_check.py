@@ -11,7 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
-from agent_memory.storage.sqlite.connection import SELECT_CODE, Database, Row, objects_made_by
+from agent_memory.storage.sqlite.connection import (
+    SELECT_CODE,
+    Database,
+    Row,
+    objects_made_by,
+    quoted,
+)
 
 _EVENT: Final = re.compile(r"^(CREATE|DROP) (?:VIRTUAL )?(TABLE|VIEW|TRIGGER) (\w+)", re.MULTILINE)
 _ADDED: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (.+?);$", re.MULTILINE | re.DOTALL)
@@ -22,7 +28,12 @@ _COLUMN: Final = r"\s*[a-z_]\w*(?:\s+(?:ASC|DESC))?\s*"
 _PLAIN_INDEX: Final = rf"(?i)CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)"
 _OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_", "embedding_cells_")
 """How the names of the index tables of vectors begin, which no migration makes."""
-_PLAIN_COLUMNS: Final = r"(?:,\s*\w{1,64}(?:\s+(?:TEXT|INTEGER|INT|REAL|BLOB|ANY))?\s*)*"
+# Code in a default would run with every write; a literal is no code.
+_LITERAL: Final = r"(?:NULL|TRUE|FALSE|[+-]?\d+(?:\.\d+)?|'(?:[^']|'')*')"
+_PLAIN_COLUMNS: Final = (
+    rf"(?i:,\s*{_NAME}(?:\s+(?:TEXT|INTEGER|INT|REAL|BLOB|ANY))?"
+    rf"(?:(?:\s+NOT\s+NULL)?\s+DEFAULT\s+{_LITERAL})?\s*)*"
+)
 _MARK: Final = r"(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]"
 """What tells where a definition ends: comments and texts are passed over."""
 _IRREPLACEABLE: Final = ("memories", "agent")
@@ -183,8 +194,7 @@ def drop_foreign(database: Database, faults: Iterable[Fault]) -> None:
     """
     foreign = [fault for fault in faults if fault.state == "foreign" and fault.can_be_mended]
     for fault in sorted(foreign, key=lambda fault: fault.kind):  # with a view its triggers would go
-        name = fault.name.replace('"', '""')
-        database.run(f'DROP {fault.kind} main."{name}"')
+        database.run(f"DROP {fault.kind} main.{quoted(fault.name)}")
 
 
 def restore_own(database: Database, shipped: ShippedSchema, faults: Iterable[Fault]) -> None:

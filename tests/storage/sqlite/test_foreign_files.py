@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from unittest.mock import patch
 
@@ -287,6 +288,19 @@ HARMLESS = [
     "CREATE INDEX notes ON memories (user_id)",
     "ALTER TABLE memories ADD COLUMN notes TEXT",
     "ALTER TABLE memories ADD COLUMN notes;;ALTER TABLE memories ADD COLUMN more INTEGER",
+    *(
+        f"ALTER TABLE memories ADD COLUMN {column}"
+        for column in (
+            '"notes" INTEGER',
+            '"my ""own"" notes, (x" text',
+            "[my own notes] TEXT",
+            "`my own notes` TEXT",
+            "'my own notes' TEXT",
+            "notes TEXT DEFAULT 'it''s, (x'",
+            '"notes" integer not null default -1',
+            "notes REAL DEFAULT 0.5",
+        )
+    ),
     "CREATE VIRTUAL TABLE notes USING fts5 (text)",
     "ANALYZE",
 ]
@@ -304,7 +318,9 @@ def test_tables_indexes_and_views_of_others_and_plain_columns_are_no_hindrance(
         memory.update("fourth", content="Oak is heavy")
         memory.delete("fourth")
         assert_reads(memory)
-        assert memory.check().problems == []
+        assert memory.search("walnut", as_of=datetime.now(UTC))
+        assert memory.check(repair=True).problems == []
+        assert memory.erase(["third"]).clean
 
 
 def test_an_export_says_which_columns_of_others_it_leaves_out(
@@ -341,6 +357,12 @@ TABLES = [
     ("generated", "memories", "user_id TEXT", "user_id TEXT, g TEXT AS (readfile('/etc/passwd'))"),
     ("generated content", "scratchpad", "entered_at TEXT NOT NULL", "entered_at TEXT AS ('now')"),
     ("added default", "memories", ") STRICT", f", more TEXT DEFAULT ({FAILS})) STRICT"),
+    ("quoted check", "memories", ") STRICT", f', "n" INTEGER CHECK ({FAILS})) STRICT'),
+    ("quoted generated", "memories", ") STRICT", f', "n" INTEGER AS ({FAILS})) STRICT'),
+    ("quoted reference", "memories", ") STRICT", ', "n" TEXT REFERENCES agent) STRICT'),
+    ("code behind a literal", "memories", ") STRICT", f", n ANY DEFAULT 1 CHECK ({FAILS})) STRICT"),
+    ("default with a time", "memories", ") STRICT", ", n TEXT DEFAULT CURRENT_TIMESTAMP) STRICT"),
+    ("never null", "memories", ") STRICT", ', "n" TEXT NOT NULL) STRICT'),
     ("collation", "memory_tags", "tag TEXT NOT NULL", "tag TEXT NOT NULL COLLATE NOCASE"),
     ("cascade", "scratchpad", "ON DELETE CASCADE", "ON DELETE RESTRICT"),
     ("index of another view", "memory_index", "content = 'memory_text'", "content = 'other'"),

@@ -21,6 +21,7 @@ from agent_memory.storage.sqlite.connection.introspection import (
     SELECT_OBJECTS,
     library_version,
     objects_made_by,
+    quoted,
     statement_is_complete,
 )
 from agent_memory.storage.sqlite.connection.open_files import is_open_here
@@ -39,6 +40,7 @@ __all__ = [
     "is_open_here",
     "library_version",
     "objects_made_by",
+    "quoted",
     "raw_of_file",
     "statement_is_complete",
 ]

@@ -35,6 +35,11 @@ def objects_made_by(sql: Iterable[str]) -> list[Row]:
         connection.close()
 
 
+def quoted(name: str) -> str:
+    """Return a name as SQL has it where anybody may have chosen it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def damage(connection: apsw.Connection, check: str, *, most: int) -> list[str]:
     """Return what ``quick_check`` or ``integrity_check`` finds wrong with a file of ours.
 

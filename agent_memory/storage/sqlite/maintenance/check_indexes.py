@@ -13,7 +13,7 @@ from typing import Final, Literal
 from agent_memory.errors import StorageCorrupt, StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
-from agent_memory.storage.sqlite.connection import SELECT_OBJECTS, Database, Row
+from agent_memory.storage.sqlite.connection import SELECT_OBJECTS, Database, Row, quoted
 from agent_memory.storage.sqlite.schema_check import only_adds_columns
 
 _COMPARE_INDEX: Final = (
@@ -176,19 +176,15 @@ def _unreadable(database: Database) -> list[Problem]:
     """
     problems = []
     for kind, table, name in database.rows(_SELECT_READABLE):
-        by = f" INDEXED BY {_quoted(name)}" if kind == "index" else ""
+        by = f" INDEXED BY {quoted(name)}" if kind == "index" else ""
         try:
-            database.rows(f"SELECT rowid FROM {_quoted(table)}{by} LIMIT 1")
+            database.rows(f"SELECT rowid FROM {quoted(table)}{by} LIMIT 1")
         except StorageCorrupt as error:
             detail = f"the {kind} {name} cannot be read: {error}"
             problems.append(Problem(kind="damaged_file", detail=detail))
         except StorageError:
             continue  # an index of some rows alone cannot be asked for all
     return problems
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _wrong_tags(database: Database) -> list[Problem]:

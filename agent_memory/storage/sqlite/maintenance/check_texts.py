@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.storage.records import page_end
-from agent_memory.storage.sqlite.connection import Database, Row
+from agent_memory.storage.sqlite.connection import Database, Row, quoted
 from agent_memory.storage.sqlite.maintenance import check_indexes
 from agent_memory.text.encoding import decode_text
 
@@ -64,7 +64,7 @@ def _encode(database: Database, row: Unreadable) -> str | None:
     name = _NAMES.get(row.table)
     if name in texts or f"{name}_key" in texts:  # the library makes the key again
         texts[f"{name}_key"] = None
-    settings = ", ".join(f"{name} = ?" for name in texts)
+    settings = ", ".join(f"{quoted(name)} = ?" for name in texts)
     sql = f"UPDATE {row.table} SET {settings} WHERE rowid = ?"
     database.run(sql, (*texts.values(), row.row_id))
     return _value(database, row, "id") if row.table == "memories" else None
@@ -81,7 +81,7 @@ def _unreadable(database: Database, schema: Sequence[Row]) -> Iterator[Unreadabl
 
 
 def _of_table(database: Database, table: str, columns: Sequence[str]) -> Iterator[Unreadable]:
-    wanted = ", ".join(f"CAST({name} AS BLOB)" for name in columns)
+    wanted = ", ".join(f"CAST({quoted(name)} AS BLOB)" for name in columns)
     sql = f"SELECT rowid, {wanted} FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
     after = -(2**63)
     while rows := database.rows(sql, (after, _PAGE)):

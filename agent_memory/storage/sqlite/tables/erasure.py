@@ -18,7 +18,7 @@ from agent_memory.storage.erased_texts import (
     statements_before,
 )
 from agent_memory.storage.records import BEFORE_ALL, page_end
-from agent_memory.storage.sqlite.connection import Row
+from agent_memory.storage.sqlite.connection import Row, quoted
 from agent_memory.storage.sqlite.tables import Table
 
 _PAGE: Final = 1_000
@@ -194,7 +194,7 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
     def _row(self, table: str) -> str:
         """Return the SQL of a row as the file has it: column after column, with nothing between."""
         names = self._db.rows("SELECT name FROM pragma_table_info(?)", (table,))
-        columns = ", ".join(f'"{name}"' for (name,) in names)
+        columns = ", ".join(quoted(name) for (name,) in names)
         return f"CAST(concat({columns}) AS BLOB)"
 
     def places_beyond(self) -> list[str]:
