@@ -13,7 +13,13 @@ from agent_memory.errors import ValidationError
 from agent_memory.formats.json_reader import JsonItem, may_stand_around, read_items, unwrapped
 from agent_memory.formats.jsonl import read_lines
 from agent_memory.formats.protocol import Sample, Source, Written
-from agent_memory.formats.record_shapes import ParsedItem, entries, memory_json, record_json
+from agent_memory.formats.record_shapes import (
+    ParsedItem,
+    entries,
+    line_of,
+    memory_json,
+    record_json,
+)
 from agent_memory.models.memory import Memory
 from agent_memory.models.portable import Entry
 from agent_memory.runtime.files import read_steadily, written_atomically
@@ -58,7 +64,7 @@ class JsonArray:
             file.write(b"[")
             for memory in source.memories():
                 file.write(b",\n" if written.memories else b"\n")
-                file.write(_line_of(memory, self.write_one))
+                file.write(line_of(memory, self.write_one))
                 written.memories += 1
             file.write(b"\n]\n" if written.memories else b"]\n")
         return written
@@ -89,7 +95,7 @@ class JsonLines:
         written = Written(notes=[_NOTE])
         with written_atomically(path) as file:
             for memory in source.memories():
-                file.write(_line_of(memory, self.write_one) + b"\n")
+                file.write(line_of(memory, self.write_one) + b"\n")
                 written.memories += 1
         return written
 
@@ -109,14 +115,6 @@ def _lines_of(file: BinaryIO) -> Iterator[ParsedItem]:
                 yield ParsedItem(place, item.value, item.error)
         else:
             yield ParsedItem(place, line.item)
-
-
-def _line_of(memory: Memory, write_one: Callable[[Memory], str]) -> bytes:
-    try:
-        return write_one(memory).encode()
-    except (ValueError, RecursionError) as error:  # another program can have put anything there
-        message = f"of the memory {memory.id} cannot be written as JSON: {error}"
-        raise ValidationError.of("metadata", message, memory.id) from error
 
 
 def _is_by_line(sample: Sample) -> bool:

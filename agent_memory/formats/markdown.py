@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 from agent_memory.errors import ValidationError
 from agent_memory.formats.peers.entries import pieces
 from agent_memory.formats.protocol import Sample, Source, Written
-from agent_memory.formats.record_shapes import ParsedItem, entries, memory_json
+from agent_memory.formats.record_shapes import ParsedItem, entries, line_of, memory_json
 from agent_memory.formats.yaml_reader import read_yaml
 from agent_memory.formats.yaml_writer import flow
 from agent_memory.models.fields import normalize_tags, to_json
@@ -94,7 +94,7 @@ class Markdown:
             try:
                 taken: set[str] = set()
                 for memory in source.memories():
-                    fields = json.loads(memory_json(memory))
+                    fields = json.loads(line_of(memory, memory_json))
                     name = _file_name(fields["content"], memory.id, taken)
                     _write_note(unfinished / name, fields, sorted(names[memory.id]))
                     written.memories += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
@@ -56,6 +56,15 @@ class ParsedItem(NamedTuple):
 
 
 # Writing ------------------------------------------------------------------------------------
+
+
+def line_of(memory: Memory, write_one: Callable[[Memory], str]) -> bytes:
+    """Write a memory as one of the functions below does, or raise ``ValidationError``."""
+    try:
+        return write_one(memory).encode()
+    except (ValueError, RecursionError) as error:  # another program can have put anything there
+        message = f"of the memory {memory.id} cannot be written as JSON: {error}"
+        raise ValidationError.of("metadata", message, memory.id) from error
 
 
 def memory_json(memory: Memory) -> str:

@@ -31,6 +31,8 @@ _WINDOWS_DEVICES: Final = frozenset(
     {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
 )
 _MAX_METADATA_DEPTH: Final = 20
+_DEEPEST_WALKED: Final = 100
+"""Pydantic writes 255 levels, and Python's own stack ends some hundreds further down."""
 MAX_SCOPE_ID_LENGTH: Final = 128
 """Characters of the id of a user or a run."""
 
@@ -218,6 +220,19 @@ def clean_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     of these, 20 deep at most.
     """
     return {clean_key(key): _plain(value, str(key), 1) for key, value in metadata.items()}
+
+
+def is_bottomless(value: object) -> bool:
+    """Return whether JSON data is nested so deep that not everything can walk through it."""
+    inner = [value]
+    for _ in range(_DEEPEST_WALKED):
+        nested = [item for item in inner if isinstance(item, list | dict)]
+        if not nested:
+            return False
+        inner = [
+            item for each in nested for item in (each.values() if isinstance(each, dict) else each)
+        ]
+    return True
 
 
 def clean_key(key: object) -> str:

@@ -22,7 +22,7 @@ from pydantic_core import to_json as to_json_bytes
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.field_types import Content, Label, MemoryId, Text, UtcDatetime
-from agent_memory.models.fields import clean_text, to_json
+from agent_memory.models.fields import clean_text, is_bottomless, to_json
 from agent_memory.models.graph import Confidence, Name, Verb
 from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata
 from agent_memory.models.record import Record
@@ -281,6 +281,8 @@ def _json_text(kind: type) -> AfterValidator:
             to_json(value)  # another program's 9e999 is read as infinite, and cannot be written
         except (ValueError, RecursionError) as error:
             raise ValueError("is not JSON") from error
+        if is_bottomless(value):
+            raise ValueError("is nested too deep")
         if not isinstance(value, kind):
             raise ValueError(f"is not JSON of a {kind.__name__}")  # noqa: TRY004 - pydantic
         return text

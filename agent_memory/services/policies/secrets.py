@@ -12,7 +12,7 @@ from typing import Any, Final
 from agent_memory.errors import SecretFound, ValidationError
 from agent_memory.models.columns import JSON_COLUMNS
 from agent_memory.models.enums import OnSecret, is_secret_decision
-from agent_memory.models.fields import decode_json, to_json
+from agent_memory.models.fields import decode_json, is_bottomless, to_json
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
 from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.protocols import SecretScanner
@@ -216,14 +216,15 @@ class _Screener:
 
 
 def _read(text: str) -> Any:  # noqa: ANN401 - JSON data
-    """Read JSON; ``None`` for what another program has broken.
+    """Read JSON; ``None`` for what another program has broken, or nested too deep to walk through.
 
     Its 9e999 stays a text: as infinity it could not be written again, and failed every screening.
     """
     try:
-        return decode_json(text)
+        data = decode_json(text)
     except (ValueError, RecursionError):
         return None
+    return None if is_bottomless(data) else data
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:

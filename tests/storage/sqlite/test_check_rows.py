@@ -76,6 +76,31 @@ def test_a_row_is_named_and_mended_without_loss(
             assert other.get("odd") == odd
 
 
+@pytest.mark.parametrize("levels", [300, 600])
+def test_what_is_nested_without_end_is_mended_in_the_history_too(
+    root: Path, tmp_path: Path, visitor: Callable[[Path, str], str], levels: int
+) -> None:
+    with AgentMemory("bob", root=root, clock=Clock()) as memory:
+        nested = f'{{"a": {"[" * levels}"deep tea"{"]" * levels}}}'
+        visitor(
+            memory.path,
+            f"INSERT INTO memories (id, content, metadata) VALUES ('odd', 'odd tea', '{nested}')",
+        )
+        assert memory.secrets() == []
+        for name in ("markdown", "json", "record-json"):
+            with pytest.raises(ValidationError, match="memory odd cannot be written"):
+                memory.export(tmp_path / name, format=name)
+        assert memory.check(repair=True).ok
+        assert memory.check().problems == []
+        assert "deep tea" in str(memory.get("odd"))
+        assert memory.secrets() == []
+        memory.export(tmp_path / "all.yaml")
+        with AgentMemory("bob", root=tmp_path / "other", clock=Clock()) as other:
+            other.import_(tmp_path / "all.yaml")
+            assert other.get("odd") == memory.get("odd")
+            assert len(other.history("odd")) == len(memory.history("odd"))
+
+
 def test_users_of_long_names_stay_apart(root: Path, visitor: Callable[[Path, str], str]) -> None:
     with AgentMemory("bob", root=root) as memory:
         memory.store("plain")
