@@ -16,6 +16,7 @@ from agent_memory.services.policies.rejection_match import (
     Rejected,
     RejectedHashes,
     check_reason,
+    earlier_words_of,
     find_rejected,
     form_of,
     hash_of,
@@ -53,7 +54,8 @@ def lift(engine: Engine, text_or_id: str | int) -> bool:
     """
     if isinstance(text_or_id, int):
         return engine.rejections.remove_by_id(text_or_id)
-    return engine.rejections.remove(hash_of(words_to_reject(text_or_id)))
+    hashes = {hash_of(words_to_reject(text_or_id)), hash_of(earlier_words_of(text_or_id))}
+    return any([engine.rejections.remove(words_hash) for words_hash in hashes])
 
 
 def refuse_rejected(

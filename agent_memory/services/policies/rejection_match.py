@@ -26,13 +26,15 @@ MAX_REASON_LENGTH: Final = 500
 TEXT_FIELDS: Final = frozenset({"content", "tags", "metadata", "task_metadata"})
 """The fields of a memory that may hold a value."""
 
-_ASCII_WORD: Final = re.compile(r"[a-z0-9_]+")
+_ASCII_WORDS: Final = {joint: re.compile(f"[a-z0-9{joint}]+") for joint in ("", "_")}
 # What cannot be seen, and so must not part a word: soft hyphens, joiners, marks of direction,
 # variants of an emoji.
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e0fff]+"
 )
+_ZERO_WIDTH_SPACE: Final = "\u200b"
+"""It parts words where a line may end, or stands within one: texts are read either way."""
 # Scripts without spaces between words, or with endings joined to them: each character is a word.
 _DENSE: Final = "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 # Combining marks, the vowels of Hindi and Thai among them, all stand between these.
@@ -56,12 +58,18 @@ class Rejected(NamedTuple):
 def words_of(text: str) -> list[str]:
     """Return the words of a text in their order, in the one form that all ways to write them have.
 
-    A word is a run of letters, digits and underscores with the marks on them; of a script without
-    spaces between words each character is one. A text without any has its pieces between white
+    A word is a run of letters and digits with the marks on them; of a script without spaces between
+    words each character is one. A text without any has its pieces between white
     space instead ("🎉", "***"); an empty list, when there is nothing to be seen.
     """
     form = form_of(text)
     return _word(form).findall(form) or form.split()
+
+
+def earlier_words_of(text: str) -> list[str]:
+    """Return the words of a text as they were before ``_`` parted words: files have their hashes."""
+    form = form_of(text)
+    return _word(form, "_").findall(form) or form.split()
 
 
 def words_to_reject(text: str) -> list[str]:
@@ -125,24 +133,28 @@ def _encoded(text: str) -> bytes:
     return text.encode(errors="surrogatepass")
 
 
-def _word(form: str) -> re.Pattern[str]:
-    return _ASCII_WORD if form.isascii() else _any_word()
+def _word(form: str, joint: str = "") -> re.Pattern[str]:
+    return _ASCII_WORDS[joint] if form.isascii() else _any_word(joint)
 
 
 @cache
-def _any_word() -> re.Pattern[str]:
+def _any_word(joint: str) -> re.Pattern[str]:
     r"""Compile the pattern of a word when it is needed: ``\w`` alone has no combining marks."""
     letters = map(chr, range(_MARKS_FROM, _MARKS_UNTIL))
     combining = [letter for letter in letters if unicodedata.category(letter)[0] == "M"]
     is_dense = re.compile(f"[{_DENSE}]").match
     dense_marks = "".join(character for character in combining if is_dense(character))
     other_marks = "".join(character for character in combining if not is_dense(character))
-    letter = rf"[^\W{_DENSE}]"
+    letter = rf"[^\W{_DENSE}{'' if joint else '_'}]"
     return re.compile(rf"(?=[\w{dense_marks}])[{_DENSE}]|{letter}(?:{letter}+|[{other_marks}]+)*")
 
 
 def _rows(text: str) -> Iterator[Sequence[str]]:
     """Yield the words of a text, and each row of pieces without a word in them."""
+    if _ZERO_WIDTH_SPACE in text:
+        yield from _rows(text.replace(_ZERO_WIDTH_SPACE, " "))
+    if "_" in text:
+        yield earlier_words_of(text)
     form = form_of(text)
     pattern = _word(form)
     words = pattern.findall(form)
