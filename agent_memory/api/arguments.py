@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, TypeVar
 
 from pydantic import ValidationError as PydanticValidationError
@@ -24,8 +24,8 @@ from agent_memory.runtime.paths import EMBEDDER_VARIABLE, SESSION_VARIABLE
 
 Model = TypeVar("Model", bound=Record)
 Clock = Callable[[], datetime]
-Time = datetime | str
-"""An aware time, a naive one (which means UTC), or ISO 8601 text."""
+Time = date | str
+"""An aware time, a naive one (which means UTC), a date, or ISO 8601 text of either."""
 
 
 def validate_model(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:
@@ -154,10 +154,12 @@ def parse_moment(
     name: str, value: Time, *, read: Callable[[str], datetime] = parse_time
 ) -> datetime:
     """Return a time in UTC, or raise ``ValidationError``."""
-    if not isinstance(value, datetime | str):
+    if not isinstance(value, date | str):
         raise ValidationError.of(name, "must be a time, or a text like 2026-01-28", value)
     try:
-        return read(value) if isinstance(value, str) else to_utc(value)
+        if isinstance(value, datetime):
+            return to_utc(value)
+        return read(value if isinstance(value, str) else value.isoformat())
     except ValueError as error:
         raise ValidationError.of(name, str(error), value) from error
 

@@ -55,7 +55,7 @@ def lift(engine: Engine, text_or_id: str | int) -> bool:
     if isinstance(text_or_id, int):
         return engine.rejections.remove_by_id(text_or_id)
     hashes = {hash_of(words_to_reject(text_or_id)), hash_of(earlier_words_of(text_or_id))}
-    return any([engine.rejections.remove(words_hash) for words_hash in hashes])
+    return sum(engine.rejections.remove(words_hash) for words_hash in hashes) > 0
 
 
 def refuse_rejected(

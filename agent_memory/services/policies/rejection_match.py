@@ -67,7 +67,7 @@ def words_of(text: str) -> list[str]:
 
 
 def earlier_words_of(text: str) -> list[str]:
-    """Return the words of a text as they were before ``_`` parted words: files have their hashes."""
+    """Return the words as they were before ``_`` parted any: files have hashes of these."""
     form = form_of(text)
     return _word(form, "_").findall(form) or form.split()
 

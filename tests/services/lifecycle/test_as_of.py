@@ -125,11 +125,14 @@ def test_a_date_is_the_whole_of_its_day_as_it_is_for_until(
     memory: AgentMemory, clock: Clock, tmp_path: Path
 ) -> None:
     memory.store("stored that day", id="mem-1", timestamp=clock())
-    day = clock().date().isoformat()
+    date = clock().date()
+    day = date.isoformat()
     clock.forward(days=1)
     memory.update("mem-1", content="changed on the next day")
     memory.store("stored on the next day", timestamp=clock())
     for listed in (
+        memory.list_recent(as_of=date),
+        [hit.memory for hit in memory.search("stored", since=date, until=date, as_of=date)],
         memory.list_recent(as_of=day),
         [hit.memory for hit in memory.search("stored", since=day, until=day, as_of=day)],
         [memory.get("mem-1", as_of=day)],

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import Clock
 
-from agent_memory import AgentMemory, Memory, StorageReadOnly
+from agent_memory import AgentMemory, Memory, StorageError, StorageReadOnly
 
 Visitor = Callable[[Path, str], str]
 
@@ -425,3 +425,18 @@ def test_a_wrong_record_of_a_migration_blocks_nothing_and_is_restored(
         assert again.check().problems == []
     with AgentMemory.open(memory.path) as again:
         assert again.check().problems == []
+
+
+def test_a_reader_that_misses_a_table_says_what_makes_it_anew(
+    damaged: AgentMemory, visitor: Visitor
+) -> None:
+    visitor(damaged.path, "DROP TABLE memory_index;;DROP TABLE memory_tags")
+    for read in (
+        lambda: damaged.search("walnut"),
+        lambda: damaged.count(filters={"tags": ["zoo"]}),
+    ):
+        with pytest.raises(StorageError, match="no such") as raised:
+            read()
+        assert any("check --repair" in note for note in raised.value.__notes__)
+    assert damaged.check(repair=True).ok
+    assert_right(damaged)

@@ -21,6 +21,10 @@ from agent_memory.errors import (
     ValidationError,
 )
 
+_NO_SCHEMA: Final = (
+    "has not the tables of this schema: to open it again, for writing, makes them, empty. Where"
+    " somebody dropped them, restore them first"
+)
 _KINDS: Final[dict[str, tuple[type[AgentMemoryError], str]]] = {
     "55P03": (StorageLocked, "is in use by another process: try again in a moment"),
     "40P01": (StorageLocked, "is in use by another process: try again in a moment"),
@@ -42,8 +46,8 @@ _KINDS: Final[dict[str, tuple[type[AgentMemoryError], str]]] = {
     "25006": (StorageReadOnly, "cannot be written: it is a standby, or this session is read-only"),
     "42501": (StorageReadOnly, "does not let this role do that: grant it the right"),
     "3D000": (StorageUnavailable, "does not exist: create the database first"),
-    "42P01": (StorageUnavailable, "has not the tables of this schema: open it for writing"),
-    "3F000": (StorageUnavailable, "has not this schema: open it for writing"),
+    "42P01": (StorageUnavailable, _NO_SCHEMA),
+    "3F000": (StorageUnavailable, _NO_SCHEMA),
     "28000": (StorageUnavailable, "does not let this user in: check the user and its rights"),
     "28P01": (StorageUnavailable, "does not let this user in: check the password"),
     "XX001": (StorageCorrupt, "is damaged: restore it with the tools of the server"),

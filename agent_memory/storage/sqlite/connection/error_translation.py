@@ -41,6 +41,7 @@ _KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
 
 _OF_DAMAGE: Final = ("unsupported file format",)
 """What SQLite says of a header that it cannot make sense of: no version of it wrote another."""
+_OF_A_MISSING_TABLE: Final = ("no such table", "no such fts5 table")
 _SHARED_MEMORY: Final = (apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMMAP)
 _LOCKS: Final = (
     apsw.SQLITE_IOERR_LOCK,
@@ -137,7 +138,10 @@ def _translation(error: apsw.Error, path: Path) -> StorageError:
     for kind, ours, advice in _KINDS:
         if isinstance(error, kind):
             return ours(f"{path} {advice} ({error})")
-    return StorageError(f"{path}: {error}")
+    other = StorageError(f"{path}: {error}")
+    if str(error).startswith(_OF_A_MISSING_TABLE):
+        other.add_note("`agent-memory check --repair` makes it anew if it can; or restore a backup")
+    return other
 
 
 def _by_the_system(error: apsw.Error, path: Path) -> StorageError | None:
