@@ -124,6 +124,9 @@ class MaintenanceVerbs(OpenMemory):
     def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
         """Change settings that live in the file (``AgentConfig``'s fields) and return them all.
 
+        A value takes the place of the whole setting: a ``retention`` of one rule switches off those
+        of the policy before.
+
         ``vector_index`` is followed at once: the index is built anew, a part a
         transaction; the old one serves meanwhile.
         """

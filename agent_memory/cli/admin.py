@@ -64,6 +64,8 @@ def info(session: Session, /) -> None:
 def configure(session: Session, /, name: str | None, value: str | None) -> None:
     """Show an agent's settings, or change one. VALUE is JSON, or a plain text.
 
+    It takes the place of the whole setting: of a list or an object, what VALUE leaves out is gone.
+
     \b
     Examples:
       agent-memory --agent bob configure

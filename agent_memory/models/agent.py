@@ -46,8 +46,9 @@ class AgentConfig(Record):
     merged. ``on_secret`` is what is done with keys, tokens and passwords in what is stored, changed
     or imported, likewise: ``warn``, ``mask``, ``refuse`` or ``keep`` (see ``OnSecret``).
 
-    ``retention`` is what ``tidy`` applies, and ``store`` as far as its limits are hard: a policy,
-    a preset's name (``standard``) or ``None`` for none. ``backups_kept`` is how many
+    ``retention`` is what ``tidy`` applies, and ``store`` as far as its limits are hard: a policy
+    (whose rules are off but for those it names), a preset's name (``standard``) or ``None`` for
+    none. ``backups_kept`` is how many
     of the backups are kept that are made before something destructive; 0 makes none. ``sharing``
     says what other agents may do with this one's memories: nothing (``private``), ``read`` or
     ``write``; while it is ``None``, those of an agent named ``shared`` may be read. ``event_log``

@@ -35,6 +35,7 @@ _NOT_COMPARED: Final = frozenset(
     {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
 )
 """Columns in which two memories may differ and still be the same."""
+_LATER: Final = "its clock is ahead: what came into its scratchpad after now comes in now"
 
 
 class Importer:
@@ -310,10 +311,10 @@ class Importer:
             row_id = self._new.get(memory_id)
             if row_id is None:
                 continue
-            entered_at = entry.values.get("entered_at")
-            if entered_at is None:
-                entered_at = self._next_entry(rows[memory_id])
-            entered_at = min(entered_at, self._moment)
+            entered_at = entry.values.get("entered_at") or self._next_entry(rows[memory_id])
+            if entered_at > self._moment:  # what is stored from now on would leave before it
+                entered_at = self._moment
+                self.plan.notes += {_LATER} - set(self.plan.notes)
             reason = entry.values.get("reason", "stored")
             self._engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
 

@@ -412,7 +412,8 @@ def test_a_whole_store_of_the_future_does_not_drive_out_what_is_stored_now(
     assert "2099" in text
     with other() as copy:
         copy.configure(scratchpad_max_size=10)
-        copy.import_(saved(tmp_path, text))
+        report = copy.import_(saved(tmp_path, text))
+        assert [note for note in report.notes if "its clock is ahead" in note]
         stored = [copy.store(f"stored later {n}") for n in range(5)]
         assert set(stored) <= {entry.id for entry in copy.scratchpad().memories}
 

@@ -259,6 +259,22 @@ def test_an_agent_that_is_not_there_is_not_made_to_be_read(schemas: Schemas) -> 
     assert not AgentMemory.exists("eve", url)
 
 
+def test_a_schema_that_was_dropped_under_an_open_memory_is_opened_again(
+    postgres: PostgresServer,
+) -> None:
+    url = postgres.url(schema="dropped")
+    with AgentMemory("bob", root=url) as memory:
+        memory.store("stored before")
+        postgres.administer("DROP SCHEMA dropped CASCADE")
+        for use in (memory.list_recent, lambda: memory.store("stored after")):
+            with pytest.raises(StorageUnavailable, match="open it again, for writing"):
+                use()
+    with AgentMemory("bob", root=url) as memory:
+        assert memory.list_recent() == []
+        memory.store("stored after")
+    postgres.administer("DROP SCHEMA dropped CASCADE")
+
+
 # Connections that go ----------------------------------------------------------------------------
 
 
