@@ -22,7 +22,7 @@ from agent_memory.api.arguments import (
 from agent_memory.api.plain_arguments import WithCheckedFlags, check_flags
 from agent_memory.embeddings.registry import EmbedderSpec
 from agent_memory.embeddings.usage import EmbeddingUsage
-from agent_memory.errors import AgentNotFound, ConfigurationError, ValidationError
+from agent_memory.errors import AgentNotFound, ConfigurationError, StorageClosed, ValidationError
 from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.times import now_utc, to_utc
@@ -180,6 +180,7 @@ class OpenMemory(WithCheckedFlags):
         store = self._opened_store
         self.agent_id = store.agent_id
         self._address = address
+        self._is_closed = False
         self._embedding = EmbeddingService(
             store.vectors,
             spec,
@@ -219,10 +220,10 @@ class OpenMemory(WithCheckedFlags):
         """Yield what is told while the memory is open and shared, and not the ``None`` between."""
         for item in coming:
             self._refuse_unshared()
-            if item is None:
-                self._opened_store.readable_config()  # raises StorageClosed once it is closed
-            else:
+            if item is not None:
                 yield item
+            elif self._is_closed:  # no look at the file, which may be away for a moment
+                raise StorageClosed(f"{self._address} is closed: open the memory again")
 
     @cached_property
     def graph(self) -> MemoryGraph:
@@ -263,6 +264,7 @@ class OpenMemory(WithCheckedFlags):
 
     def close(self) -> None:
         """Close the file. What ``store`` returned from is safe without it."""
+        self._is_closed = True
         self._auto_migration.stop()
         self._opened_store.close()
 

@@ -356,6 +356,13 @@ def test_what_was_in_question_when_it_was_deleted_goes_out_and_comes_back(
         assert copy.check().problems == []
 
 
+def test_a_secret_in_what_was_asked_is_found_in_the_history(memory: AgentMemory) -> None:
+    carry_out(memory, delete("pasta", PASTA, in_review=True, reasoning=f"she gave AKIA{'Q' * 16}"))
+    memory.delete("pasta")
+    (found,) = memory.secrets()
+    assert (found.memory_id, found.fields) == ("pasta", ["history"])
+
+
 def test_what_another_program_wrote_as_a_question_is_not_asked(
     memory: AgentMemory, visitor: Any
 ) -> None:

@@ -458,6 +458,25 @@ def test_who_follows_a_memory_is_told_that_it_is_closed(root: Path, setting: str
         closing.join()
 
 
+def test_who_follows_a_memory_goes_on_when_its_folder_was_away_for_a_moment(
+    root: Path, tmp_path: Path
+) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.configure(event_log="brief")
+        looks = iter(range(9))
+
+        def until() -> bool:
+            look = next(looks)
+            if look == 0:
+                memory.path.parent.rename(tmp_path / "away")
+            elif look == 2:
+                (tmp_path / "away").rename(root / "bob")
+                memory.store("Prefer tea")
+            return look == 8
+
+        assert next(memory.follow_events(until=until)).name == EventName.STORED
+
+
 def test_a_follower_is_told_nothing_twice_when_something_is_erased(tmp_path: Path) -> None:
     log = EventFile(tmp_path / "memories.db")
     log.append([event(1), event(2)])

@@ -153,9 +153,9 @@ def _rows(text: str) -> Iterator[Sequence[str]]:
     """Yield the words of a text, and each row of pieces without a word in them."""
     if _ZERO_WIDTH_SPACE in text:
         yield from _rows(text.replace(_ZERO_WIDTH_SPACE, " "))
-    if "_" in text:
-        yield earlier_words_of(text)
     form = form_of(text)
+    if "_" in form:
+        yield earlier_words_of(text)
     pattern = _word(form)
     words = pattern.findall(form)
     if words:

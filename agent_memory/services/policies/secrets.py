@@ -27,7 +27,8 @@ from agent_memory.text.secrets import (
     replace_spans,
 )
 
-_LOOKED_AT: Final = ("content", "tags", "metadata", "task_metadata")
+_LOOKED_AT: Final = ("content", "tags", "metadata", "task_metadata", "reviews")
+"""The last stands in the history alone: what a memory was in question for when it was deleted."""
 _OF_TASKS: Final = ("outcome", "blockers")
 _LONGEST_PLACE: Final = 80
 _SHORT_MASK: Final = "***"

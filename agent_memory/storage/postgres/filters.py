@@ -156,8 +156,11 @@ def _(filters: InCategories) -> Condition:
 def _one_of(sql: str, names: Sequence[str]) -> Condition:
     """Compare in any case. As it is written first: of that the server knows how many rows pass."""
     exact = _storable(names)
-    folded = [name.casefold() for name in exact]
-    return Condition(f"({sql} = ANY(%s) OR folded({sql}) = ANY(%s))", (exact, folded))
+    is_ascii = all(map(str.isascii, names))
+    # For each row ``folded`` takes six times as long.
+    form = f'lower({sql} COLLATE "C")' if is_ascii else f"folded({sql})"
+    small = [name.lower() if is_ascii else name.casefold() for name in exact]
+    return Condition(f"({sql} = ANY(%s) OR {form} = ANY(%s))", (exact, small))
 
 
 @compiled.register

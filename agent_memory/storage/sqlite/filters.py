@@ -144,6 +144,8 @@ def _one_of(sql: str, names: Sequence[str]) -> Condition:
     among = "IN (SELECT value FROM json_each(?))"
     if all(map(str.isascii, names)):
         return Condition(f"{sql} COLLATE NOCASE {among}", (to_json(list(names)),))
+    if all(name.lower() == name.upper() for name in names):
+        return Condition(f"{sql} {among}", (to_json(list(names)),))
     folded = to_json([name.casefold() for name in names])
     return Condition(f"casefold(CAST({sql} AS BLOB)) {among}", (folded,))
 

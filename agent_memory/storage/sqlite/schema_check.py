@@ -28,12 +28,19 @@ _COLUMN: Final = r"\s*[a-z_]\w*(?:\s+(?:ASC|DESC))?\s*"
 _PLAIN_INDEX: Final = rf"(?i)CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)"
 _OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_", "embedding_cells_")
 """How the names of the index tables of vectors begin, which no migration makes."""
-# Code in a default would run with every write; a literal is no code.
-_LITERAL: Final = r"(?:NULL|TRUE|FALSE|[+-]?\d+(?:\.\d+)?|'(?:[^']|'')*')"
-_PLAIN_COLUMNS: Final = (
-    rf"(?i:,\s*{_NAME}(?:\s+(?:TEXT|INTEGER|INT|REAL|BLOB|ANY))?"
-    rf"(?:(?:\s+NOT\s+NULL)?\s+DEFAULT\s+{_LITERAL})?\s*)*"
+# Code in a default would run with every write, a literal is no code. One that does not fit the
+# type, in tables that are strict, would have every write refused.
+_DEFAULTS: Final = {
+    "TEXT|ANY": r"'(?:[^']|'')*'",
+    "INTEGER|INT|REAL|ANY": r"[+-]?\d{1,18}|TRUE|FALSE",
+    "REAL": r"[+-]?\d{1,18}\.\d{1,18}",
+}
+_TYPED: Final = "|".join(
+    rf"(?:{types})(?:\s+NOT\s+NULL)?\s+DEFAULT\s+(?:{literal})"
+    for types, literal in _DEFAULTS.items()
 )
+_PLAIN: Final = rf"(?:{_TYPED})|(?:TEXT|INTEGER|INT|REAL|BLOB|ANY)(?:\s+DEFAULT\s+NULL)?"
+_PLAIN_COLUMNS: Final = rf"(?i:,\s*{_NAME}(?:\s+(?:{_PLAIN}))?\s*)*"
 _MARK: Final = r"(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]"
 """What tells where a definition ends: comments and texts are passed over."""
 _IRREPLACEABLE: Final = ("memories", "agent")

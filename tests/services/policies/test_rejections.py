@@ -177,7 +177,7 @@ def test_what_was_rejected_before_underscores_parted_words_still_is(
     writing: Engine, value: str
 ) -> None:
     writing.rejections.add(hash_of([value]), 1, None, NOW)  # as files have it
-    for text in (f"the {value.upper()} is here", f"{value}\u200bis"):
+    for text in (f"the {value.upper()} is here", f"{value}\u200bis", value.replace("_", "\uff3f")):
         with pytest.raises(RejectedContent):
             refuse_rejected(writing, a_memory(text))
     reject(writing, value, now=NOW)

@@ -112,6 +112,7 @@ def test_columns_tags_and_categories(pair: Pair) -> None:
             ),
             memory_of(2, "tea", tags=["red"], category="task", kind="task", user_id="ben"),
             memory_of(3, "coffee", archived=True),
+            memory_of(4, "cocoa", archived=True, metadata={"original_category": "Straße"}),
         ]
     )
     for engine in pair.both:
@@ -131,7 +132,9 @@ def test_columns_tags_and_categories(pair: Pair) -> None:
         (InCategories(("TASK", "X"), ("X",)), {"mem-1", "mem-2"}),
         (InCategories(("Señal", "X"), ("SEÑAL", "X")), {"mem-1"}),
         (InCategories(("task\x00",), ()), set()),
-        (NoRepeatOf(tuple(repeated.items())), {"mem-1", "mem-2", "mem-3"}),
+        (InCategories(("STRASSE",), ("STRASSE",)), set()),
+        (InCategories(("straße",), ("straße",)), {"mem-4"}),
+        (NoRepeatOf(tuple(repeated.items())), {"mem-1", "mem-2", "mem-3", "mem-4"}),
         (NOT_ARCHIVED, {"mem-1", "mem-2"}),
     ]
     for filters, ids in expected:

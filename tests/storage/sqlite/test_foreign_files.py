@@ -299,6 +299,9 @@ HARMLESS = [
             "notes TEXT DEFAULT 'it''s, (x'",
             '"notes" integer not null default -1',
             "notes REAL DEFAULT 0.5",
+            "notes REAL DEFAULT 1",
+            "notes ANY NOT NULL DEFAULT 'x'",
+            "notes BLOB DEFAULT NULL",
         )
     ),
     "CREATE VIRTUAL TABLE notes USING fts5 (text)",
@@ -362,6 +365,8 @@ TABLES = [
     ("quoted reference", "memories", ") STRICT", ', "n" TEXT REFERENCES agent) STRICT'),
     ("code behind a literal", "memories", ") STRICT", f", n ANY DEFAULT 1 CHECK ({FAILS})) STRICT"),
     ("default with a time", "memories", ") STRICT", ", n TEXT DEFAULT CURRENT_TIMESTAMP) STRICT"),
+    ("default of another type", "memories", ") STRICT", ", n INTEGER DEFAULT 'abc') STRICT"),
+    ("default of null", "memories", ") STRICT", ", n TEXT NOT NULL DEFAULT NULL) STRICT"),
     ("never null", "memories", ") STRICT", ', "n" TEXT NOT NULL) STRICT'),
     ("collation", "memory_tags", "tag TEXT NOT NULL", "tag TEXT NOT NULL COLLATE NOCASE"),
     ("cascade", "scratchpad", "ON DELETE CASCADE", "ON DELETE RESTRICT"),
