@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,9 +14,12 @@ from conftest import engine_of
 
 from agent_memory import AgentMemory
 from agent_memory.runtime import fork_safety
-from agent_memory.storage.engine import Engine
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+pytestmark = [
+    pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here"),
+    # One that falls into a callback of Python's own is told, and not raised.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 POOL = "psycopg's pool may lose a connection, of which there are but ten, to a signal"
 
@@ -26,37 +32,41 @@ def alarm_is_ctrl_c() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
+def interrupted(step: Callable[[], object], *, after: float) -> None:
+    """Do a step again and again, until a signal comes, or for some time where it was swallowed."""
+    signal.setitimer(signal.ITIMER_REAL, after)
+    end = time.monotonic() + 100 * after
+    with contextlib.suppress(KeyboardInterrupt):
+        while time.monotonic() < end:
+            step()
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
 def test_a_lock_is_free_afterwards() -> None:
     lock = fork_safety.Lock()
-    for _ in range(300):
-        with pytest.raises(KeyboardInterrupt):
-            take_until_interrupted(lock)
-        assert not lock.bare.locked()
 
-
-def take_until_interrupted(lock: fork_safety.Lock) -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0.0001)
-    while True:
+    def take() -> None:
         with lock.bare:
             pass
+
+    for _ in range(300):
+        interrupted(take, after=0.0001)
+        assert not lock.bare.locked()
 
 
 @pytest.mark.file_only(POOL)
 def test_no_transaction_is_open_afterwards(root: Path) -> None:
     with AgentMemory("bob", root=root) as memory, AgentMemory("bob", root=root) as other:
+
+        def write() -> None:
+            with engine_of(memory).write():
+                pass
+
         for _ in range(100):
-            with pytest.raises(KeyboardInterrupt):
-                write_until_interrupted(engine_of(memory))
+            interrupted(write, after=0.0005)
             with engine_of(other).nowait(), engine_of(other).write():
                 pass
         assert memory.get(memory.store("afterwards"))
-
-
-def write_until_interrupted(engine: Engine) -> None:
-    signal.setitimer(signal.ITIMER_REAL, 0.0005)
-    while True:
-        with engine.write():
-            pass
 
 
 @pytest.mark.file_only(POOL)
@@ -64,10 +74,5 @@ def test_a_store_that_is_interrupted_anywhere_keeps_no_other_waiting(root: Path)
     with AgentMemory("bob", root=root) as memory:
         memory.store("first")
         for number in range(100):
-            signal.setitimer(signal.ITIMER_REAL, 0.0001 * (number + 1))
-            try:
-                memory.store(f"interrupted {number}")
-                signal.setitimer(signal.ITIMER_REAL, 0)
-            except KeyboardInterrupt:
-                continue
+            interrupted(partial(memory.store, f"interrupted {number}"), after=0.0001 * (number + 1))
         assert memory.get(memory.store("afterwards"))
