@@ -34,9 +34,9 @@ def alarm_is_ctrl_c() -> Iterator[None]:
 
 def interrupted(step: Callable[[], object], *, after: float) -> None:
     """Do a step again and again, until a signal comes, or for some time where it was swallowed."""
-    signal.setitimer(signal.ITIMER_REAL, after)
     end = time.monotonic() + 100 * after
     with contextlib.suppress(KeyboardInterrupt):
+        signal.setitimer(signal.ITIMER_REAL, after)
         while time.monotonic() < end:
             step()
         signal.setitimer(signal.ITIMER_REAL, 0)
