@@ -214,7 +214,7 @@ def test_a_file_may_tell_every_field() -> None:
         "content": "x",
         "embedding": None,
     }
-    assert list(PortableValues.model_fields) == [*HISTORIC, *USAGE, "seq", "scratchpad"]
+    assert list(PortableValues.model_fields) == [*HISTORIC, *USAGE, "seq", "scratchpad", "reviews"]
 
 
 ALL_TOLD = {

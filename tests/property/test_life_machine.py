@@ -81,6 +81,15 @@ class EveryWayIn(Life):
         else:
             self.memory = self.opened()
 
+    @precondition(lambda self: self.backed_up is not None)
+    @rule()
+    def restore(self) -> None:
+        """Go on as the agent: what is restored may be shared no more, and refuses the other."""
+        if self.asker is not None:
+            self.close_all()
+            self.memory = self.opened()
+        super().restore()
+
     def close_all(self) -> None:
         self.memory.close()
         if self.asker is not None:

@@ -31,7 +31,7 @@ SLOW = settings(deadline=None, max_examples=60)
 WRITTEN = {
     "kestrel": ["kestrel"], "KESTREL": ["kestrel"], "\uff4bestrel": ["kestrel"],
     "kes\u00adtrel": ["kestrel"], "seven": ["seven"], "Seven": ["seven"], "7": ["7"],
-    "\u2460": ["1"], "1": ["1"], "a_b": ["a_b"], "a": ["a"], "b": ["b"], "groß": ["gross"],
+    "\u2460": ["1"], "1": ["1"], "a_b": ["a", "b"], "a": ["a"], "b": ["b"], "groß": ["gross"],
     "GROSS": ["gross"], "café": ["café"], "cafe\u0301": ["café"], "cafe": ["cafe"],
     "数据": ["数", "据"], "数": ["数"], "据": ["据"], "กิน": ["ก", "ิ", "น"], "हिन्दी": ["हिन्दी"],
     "서울": ["서", "울"],
