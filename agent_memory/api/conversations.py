@@ -129,6 +129,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             ),
             apply=partial(self._apply_decisions, is_confidential=is_confidential),
             secrets=secrets,
+            screen=lambda memory: self._apply_secret_policy(memory, None, settings)[1],
             edges=self._edges,
         )
         answer = add.add(port, request, infer=infer, dry_run=dry_run, now=self._now)

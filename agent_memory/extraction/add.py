@@ -248,12 +248,18 @@ def _secrets(
     port: MemoryPort, decisions: Sequence[Decision], outcomes: Sequence[DecisionOutcome]
 ) -> list[FoundSecrets]:
     """Return what looks like secrets in what was stored or changed, under the id it has now."""
-    return [
-        secrets.model_copy(update={"memory_id": outcome.memory_id or ""})
-        for decision, outcome in zip(decisions, outcomes, strict=True)
-        if outcome.event != "NONE" and decision.memory is not None
-        if (secrets := port.secrets.get(decision.memory.id)) is not None
-    ]
+    found = []
+    for decision, outcome in zip(decisions, outcomes, strict=True):
+        memory = decision.memory
+        if outcome.event == "NONE" or memory is None:
+            continue
+        secrets = port.secrets.get(memory.id)
+        if secrets and outcome.content and outcome.content != memory.content:
+            # What held a rejected value was cut out, and the secret perhaps with it.
+            secrets = port.screen(memory.model_copy(update={"content": outcome.content}))
+        if secrets:
+            found.append(secrets.model_copy(update={"memory_id": outcome.memory_id or ""}))
+    return found
 
 
 def _in_question(decision: Decision) -> str:

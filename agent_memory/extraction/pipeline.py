@@ -73,6 +73,8 @@ class MemoryPort(NamedTuple):
     apply: ApplyDecisions
     secrets: Mapping[str, FoundSecrets]
     """What looks like secrets in the memories that were prepared, by their ids."""
+    screen: Callable[[Memory], FoundSecrets | None]
+    """Return what looks like secrets in a memory."""
     edges: Callable[[str | None, str | None], list[EdgeView]]
     """Return what holds in a user's graph, of a run what its memories say."""
 

@@ -373,6 +373,17 @@ def test_a_secret_that_was_stored_is_told_with_its_memory(
     assert [each.memory_id for each in changed.metadata.secrets or ()] == [changed.data[0].id]
 
 
+def test_a_secret_that_was_left_out_with_a_rejected_value_is_not_told_as_stored(
+    memory: AgentMemory,
+) -> None:
+    memory.reject("Paris")
+    said = "My password is hunter2Xq9!zz in Paris and I work at Acme."
+    answer = memory.add([{"role": "user", "content": said}], user_id="u")
+    assert [it.content for it in memory.list_recent()] == ["I work at Acme."]
+    assert answer.metadata.secrets is None
+    assert memory.secrets() == []
+
+
 def test_a_secret_keeps_out_its_sentence_and_not_its_neighbours(memory: AgentMemory) -> None:
     memory.configure(on_secret="refuse")
     key = "AKIA" + "IOSFODNN7EXAMPL3"

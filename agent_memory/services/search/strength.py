@@ -81,10 +81,9 @@ def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
     """Return the largest share of the query that one memory has, and how strong the best answer is.
 
     The share is that of its words, weighed, and of its date: "last week" need not stand in a memory
-    of last week. Of a strong answer one memory has the words and is near by meaning. That one has
-    the words and another is near is chance: of questions to another store two of a hundred found
-    something by it. A meaning that is far takes nothing away, so that what words alone find is
-    found with any model.
+    of last week. Words and meaning are added up memory by memory: that one has the words and
+    another is near is chance, by which two of a hundred questions to another store found something.
+    A meaning that is far takes nothing away: what words alone find is found with every model.
     """
     size = max(query.corpus_size, _BACKGROUND_SIZE)
     weights = _weights_of_terms(query, size)
