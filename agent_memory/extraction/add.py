@@ -248,7 +248,7 @@ def _secrets(
     port: MemoryPort, decisions: Sequence[Decision], outcomes: Sequence[DecisionOutcome]
 ) -> list[FoundSecrets]:
     """Return what looks like secrets in what was stored or changed, under the id it has now."""
-    found = []
+    stored_secrets = []
     for decision, outcome in zip(decisions, outcomes, strict=True):
         memory = decision.memory
         if outcome.event == "NONE" or memory is None:
@@ -258,8 +258,8 @@ def _secrets(
             # What held a rejected value was cut out, and the secret perhaps with it.
             secrets = port.screen(memory.model_copy(update={"content": outcome.content}))
         if secrets:
-            found.append(secrets.model_copy(update={"memory_id": outcome.memory_id or ""}))
-    return found
+            stored_secrets.append(secrets.model_copy(update={"memory_id": outcome.memory_id or ""}))
+    return stored_secrets
 
 
 def _in_question(decision: Decision) -> str:
