@@ -26,10 +26,7 @@ def read_migrations(package: Path, engine: str = "") -> tuple[Migration, ...]:
 
     ``engine`` names the folder in ``migrations/`` of an engine other than SQLite.
     """
-    places = (package / "migrations" / engine, package.parent / "migrations" / engine)
-    folder = next((place for place in places if place.is_dir()), None)
-    if folder is None:
-        raise MigrationError("the migrations are missing: install agent-memory again")
+    folder = _folder(package, engine)
     names = (name for name in sorted(os.listdir(folder)) if name[0].isdigit())
     shipped = tuple(_read(folder, name) for name in names if name.endswith(".sql"))
     if [migration.number for migration in shipped] != list(range(1, len(shipped) + 1)):
@@ -37,10 +34,26 @@ def read_migrations(package: Path, engine: str = "") -> tuple[Migration, ...]:
     return shipped
 
 
+def read_snapshot(package: Path) -> str:
+    """Read ``migrations/schema.sql``: what the migrations of SQLite make together."""
+    return _text(_folder(package, ""), "schema.sql")
+
+
+def _folder(package: Path, engine: str) -> Path:
+    places = (package / "migrations" / engine, package.parent / "migrations" / engine)
+    folder = next((place for place in places if place.is_dir()), None)
+    if folder is None:
+        raise MigrationError("the migrations are missing: install agent-memory again")
+    return folder
+
+
 def _read(folder: Path, name: str) -> Migration:
-    path = os.path.join(folder, name)
     if re.fullmatch(r"\d{4}_[a-z][a-z0-9_]*\.sql", name) is None:
-        raise MigrationError(f"{path} is not named like 0001_memories.sql")
-    with open(path, encoding="utf-8") as file:  # which makes one kind of line breaks of all
-        sql = file.read()
+        raise MigrationError(f"{folder / name} is not named like 0001_memories.sql")
+    sql = _text(folder, name)
     return Migration(int(name[:4]), name, sql, sha256_hex(sql.encode()))
+
+
+def _text(folder: Path, name: str) -> str:
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        return file.read()  # which makes one kind of line breaks of all

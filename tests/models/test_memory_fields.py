@@ -24,7 +24,7 @@ from agent_memory.models.memory_fields import MEMORY_FIELDS, SharedFields, field
 from agent_memory.models.portable import PortableMemory, PortableRow, PortableValues
 from agent_memory.storage.memory_values import column_value
 
-SCHEMA = Path(__file__).parents[1] / "golden" / "schema.sql"
+SCHEMA = Path(__file__).parents[2] / "migrations" / "schema.sql"
 JSON = ("list", "object", "task")
 
 
@@ -201,7 +201,7 @@ def test_the_triggers_of_the_history_have_the_fields_of_the_table() -> None:
     schema = SCHEMA.read_text()
     shipped = re.findall(r"^CREATE TRIGGER history_of_.*?^END;", schema, re.MULTILINE | re.DOTALL)
     written = re.findall(r"^CREATE TRIGGER .*?^END;", history_triggers(), re.MULTILINE | re.DOTALL)
-    assert [trigger.split() for trigger in shipped] == [trigger.split() for trigger in written]
+    assert sorted(map(str.split, shipped)) == sorted(map(str.split, written))
 
 
 # Files --------------------------------------------------------------------------------------

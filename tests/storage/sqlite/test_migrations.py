@@ -1,6 +1,6 @@
 """The schema's migrations: well named, all or nothing, the same file by whichever way.
 
-``UPDATE_GOLDEN=1 pytest tests/storage/sqlite/test_migrations.py`` writes the golden schema anew.
+``UPDATE_GOLDEN=1 pytest tests/storage/sqlite/test_migrations.py`` writes ``migrations/schema.sql``.
 """
 
 from __future__ import annotations
@@ -17,14 +17,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from conftest import CHECKOUT, TESTS
+from conftest import CHECKOUT
 
 from agent_memory import AgentMemory, MigrationError, StorageError
 from agent_memory.storage.migrations import Migration
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
 
-GOLDEN = TESTS / "golden" / "schema.sql"
+SNAPSHOT = CHECKOUT / "migrations" / "schema.sql"
+HEADER = """\
+-- The schema that the migrations make together: a new file is made of it. Written by the tests.
+"""
 SHIPPED = schema.migrations()
 OLDER_VERSIONS = range(1, len(SHIPPED))
 
@@ -35,17 +38,18 @@ c = sqlite3.connect(sys.argv[1])
 for mark in ("application_id", "user_version"):
     print(f"PRAGMA {mark} = {c.execute(f'PRAGMA {mark}').fetchone()[0]};")
 for (sql,) in c.execute('''
-    SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL
+    SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name <> 'sqlite_sequence'
     AND NOT (type = 'table' AND name LIKE 'memory!_index!_%' ESCAPE '!')
-    ORDER BY type, name'''):
+    ORDER BY type = 'table' DESC, type = 'index' DESC, type = 'view' DESC, ''' + sys.argv[2]):
     print(sql + ";")
 c.close()
 """
 
 
-def dumped(path: Path) -> str:
+def dumped(path: Path, order: str = "name") -> str:
     """Return the whole schema of a file, as another program sees it."""
-    done = subprocess.run([sys.executable, "-c", DUMP, str(path)], capture_output=True, text=True)
+    command = [sys.executable, "-c", DUMP, str(path), order]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -61,10 +65,8 @@ def fresh(tmp_path: Path) -> str:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Give the library a folder of migrations that the test may change; ``reread`` reads it."""
     place = tmp_path / "library" / "migrations"
-    place.mkdir(parents=True)
-    for migration in SHIPPED:
-        (place / migration.name).write_text(migration.sql, encoding="utf-8")
-    monkeypatch.setattr(schema, "__file__", str(place.parent / "storage" / "sqlite" / "schema.py"))
+    shutil.copytree(CHECKOUT / "migrations", place)
+    monkeypatch.setattr(schema, "_PACKAGE", place.parent)
     schema.migrations.cache_clear()
     yield place
     schema.migrations.cache_clear()
@@ -91,7 +93,7 @@ def older_file(path: Path, version: int, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 def test_migrations_are_numbered_from_one_without_a_gap_and_named_alike() -> None:
-    files = sorted((CHECKOUT / "migrations").glob("*.*"))
+    files = sorted((CHECKOUT / "migrations").glob("[0-9]*"))
     assert [migration.name for migration in SHIPPED] == [path.name for path in files]
     assert [migration.number for migration in SHIPPED] == list(range(1, len(files) + 1))
     for path in files:
@@ -125,7 +127,7 @@ def test_a_library_without_its_migrations_says_so(folder: Path) -> None:
 
 def test_line_endings_of_a_checkout_do_not_count_as_an_edit(folder: Path, tmp_path: Path) -> None:
     AgentMemory.open(tmp_path / "s.db").close()
-    for path in folder.iterdir():
+    for path in folder.glob("*.sql"):
         path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n"))
     assert [one.sha256 for one in reread()] == [one.sha256 for one in SHIPPED]
     AgentMemory.open(tmp_path / "s.db").close()
@@ -143,11 +145,29 @@ def test_an_edited_migration_is_refused(folder: Path, tmp_path: Path) -> None:
 # What they make ---------------------------------------------------------------------------------
 
 
-def test_a_new_file_has_the_golden_schema(fresh: str) -> None:
+def test_a_new_file_is_what_the_migrations_make_of_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "read_snapshot", lambda _: "")
+        path = older_file(tmp_path / "made" / "s.db", len(SHIPPED), monkeypatch)
+    made = HEADER + dumped(path, "rowid")
     if os.environ.get("UPDATE_GOLDEN") == "1":
-        GOLDEN.parent.mkdir(exist_ok=True)
-        GOLDEN.write_text(fresh, encoding="utf-8")
-    assert fresh == GOLDEN.read_text(encoding="utf-8")
+        SNAPSHOT.write_text(made, encoding="utf-8")
+    assert SNAPSHOT.read_text(encoding="utf-8") == made
+    AgentMemory.open(tmp_path / "s.db").close()
+    assert dumped(tmp_path / "s.db") == dumped(path)
+
+
+def test_a_migration_that_is_not_in_the_snapshot_yet_is_applied(
+    folder: Path, tmp_path: Path
+) -> None:
+    number = len(SHIPPED) + 1
+    (folder / f"{number:04}_extra.sql").write_text("CREATE TABLE extra (x TEXT) STRICT;\n")
+    reread()
+    with AgentMemory.open(tmp_path / "s.db") as memory:
+        assert memory.info().schema_version == number
+    assert "CREATE TABLE extra" in dumped(tmp_path / "s.db")
 
 
 def test_each_migration_is_recorded_with_its_hash_and_the_time(
@@ -272,7 +292,7 @@ def test_a_migration_that_fails_leaves_an_old_file_as_it_was(folder: Path, tmp_p
 
 
 def test_a_migration_that_fails_leaves_nothing_in_a_new_file(folder: Path, tmp_path: Path) -> None:
-    (folder / SHIPPED[-1].name).write_text(BROKEN)
+    (folder / f"{len(SHIPPED) + 1:04}_extra.sql").write_text(BROKEN)
     reread()
     with pytest.raises(StorageError, match="no such table"):
         AgentMemory.open(tmp_path / "s.db")
