@@ -2,10 +2,13 @@
 
 The same is said in one run of two stores: alone, and among what other runs, and the user in none,
 say of the same and of others. Whatever a session of that run is told must be the same in both.
+
+``GRAPH_SEEDS=50 pytest tests/api/test_session_graph.py`` tries more stories than a few.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -23,6 +26,7 @@ from agent_memory.api.session import SessionMemory
 NAMES = ("Ann", "Ben", "ACME", "Acme Inc", "Oslo", "I", "tea")
 VERBS = ("lives_in", "works_at", "likes", "knows")
 QUERY = "Ann Acme Inc tea lives in Oslo"
+SEEDS = int(os.environ.get("GRAPH_SEEDS", "2"))
 ID = re.compile(r"(mem|ent|rel)-[0-9a-f]{12}")
 Step = tuple[str, dict[str, Any]]
 
@@ -135,7 +139,7 @@ def take(memory: AgentMemory, step: Step, run_id: str | None) -> str:
             return told(lambda: session.delete(mine[values["number"] % len(mine)]) if mine else 0)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_run_is_told_the_same_whatever_other_runs_say(tmp_path: Path, seed: int) -> None:
     results = []
     for is_alone in (True, False):
