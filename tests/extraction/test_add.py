@@ -195,6 +195,19 @@ def test_the_graph_follows_and_goes_back(memory: AgentMemory, clock: Clock) -> N
     assert memory.graph.relationships(include_closed=True) == []
 
 
+@pytest.mark.parametrize("answers", [(), ("I cannot do that", "{}")], ids=["fails", "babbles"])
+def test_what_the_model_does_not_read_for_the_graph_the_rules_do(
+    memory: AgentMemory, answers: tuple[str, ...]
+) -> None:
+    model = Scripted(facts("User lives in Oslo."), *answers)
+    told = memory.add([user("I live in Oslo.")], user_id="alice", llm=model, graph=True).metadata
+    edges = {(it.relationship, it.target) for it in memory.graph.relationships()}
+    assert edges == {("lives_in", "Oslo")}
+    assert told.problems is not None
+    assert told.problems[-1] == "graph: the model failed: rules read it"
+    assert all(problem.startswith("graph: ") for problem in told.problems)
+
+
 def test_by_rules_the_graph_follows_too(memory: AgentMemory) -> None:
     memory.add([user("I live in Oslo.")], user_id="alice", graph=True)
     assert edges(memory) == {("lives_in", "Oslo")}
