@@ -478,6 +478,16 @@ def test_as_they_are_all_messages_but_the_systems_are_stored(memory: AgentMemory
     assert memory.count() == 0
 
 
+def test_a_message_that_is_too_long_for_a_memory_is_stored_in_parts(memory: AgentMemory) -> None:
+    sentences = [f"The crate number {number} holds tea." for number in range(600)]
+    answer = memory.add([user(" ".join(sentences)), user("Hi")], user_id="alice", infer=False)
+    *parts, last = [entry.memory for entry in answer.data]
+    assert (" ".join(parts), last) == (" ".join(sentences), "Hi")
+    assert len(parts) == 2
+    memory.undo()
+    assert memory.count() == 0
+
+
 # What is given --------------------------------------------------------------------------------
 
 
