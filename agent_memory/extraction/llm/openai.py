@@ -143,8 +143,8 @@ class OpenAIChat:
 def _text(response: Any) -> str:  # noqa: ANN401 - the client promises more than servers send
     """Return what the model said; a refusal is no JSON, and is told as such."""
     if not response.choices:
-        told = getattr(response, "error", None)  # OpenRouter sends errors with status 200
-        raise ValueError(f"there are no choices{f', but an error: {told}' if told else ''}")
+        error = getattr(response, "error", None)  # OpenRouter sends errors with status 200
+        raise ValueError(f"there are no choices{f', but an error: {error}' if error else ''}")
     message = response.choices[0].message
     text = message.content or getattr(message, "refusal", None) or ""
     if isinstance(text, list):  # Mistral's models send what they thought, and then what they say
