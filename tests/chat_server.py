@@ -24,6 +24,8 @@ class Said:
     """With a status other than 200 the answer is an error, with ``text`` as its message."""
     headers: dict[str, str] = field(default_factory=dict)
     delay_seconds: float = 0.0
+    drip_seconds: float = 0.0
+    """Before each byte of the body."""
     hang_up: bool = False
     raw_body: bytes | None = None
     """Sent in place of JSON."""
@@ -74,7 +76,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             self.connection.shutdown(socket.SHUT_RDWR)
         elif said.raw_body is not None:
-            self._send(200, said.raw_body, said, "text/html")
+            is_json = said.raw_body.startswith(b"{")
+            self._send(200, said.raw_body, said, "application/json" if is_json else "text/html")
         elif said.status != 200:
             error = {"type": "error", "error": {"message": said.text, "type": "test"}}
             self._send(said.status, json.dumps(error).encode(), said)
@@ -91,7 +94,9 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in said.headers.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(data)
+        for part in (bytes([byte]) for byte in data) if said.drip_seconds else [data]:
+            time.sleep(said.drip_seconds)
+            self.wfile.write(part)
 
 
 def _openai(body: dict[str, Any], said: Said) -> dict[str, Any]:

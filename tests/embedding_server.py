@@ -56,6 +56,8 @@ class Behaviour:
     """How the server answers. All of it may be changed between two requests."""
 
     delay_seconds: float = 0.0
+    drip_seconds: float = 0.0
+    """Before each byte of the body."""
     status: int = 200
     """With a status other than 200 the answer is an error."""
     headers: dict[str, str] = field(default_factory=dict)
@@ -195,7 +197,9 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in behaviour.headers.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(data)
+        for part in (bytes([byte]) for byte in data) if behaviour.drip_seconds else [data]:
+            time.sleep(behaviour.drip_seconds)
+            self.wfile.write(part)
 
 
 def _answer(body: dict[str, Any], texts: list[str], behaviour: Behaviour) -> dict[str, Any]:

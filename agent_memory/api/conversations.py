@@ -85,10 +85,11 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         what was extracted, and decided why.
 
         ``metadata`` is kept with each new memory; its ``category`` and ``tags`` become the
-        memory's. ``infer=False`` stores each message as it is. ``dry_run`` only tells. The two
-        prompts replace the instructions that a model is given. ``is_confidential`` tells of what
-        the file refuses no more than that: a session says so. Secrets are treated as the setting
-        ``on_secret`` says; of what was stored, ``metadata.secrets`` tells them.
+        memory's. ``infer=False`` stores each message as it is, one of over 10,000 characters as
+        several memories. ``dry_run`` only tells. The two prompts replace the instructions that a
+        model is given. ``is_confidential`` tells of what the file refuses no more than that: a
+        session says so. Secrets are treated as the setting ``on_secret`` says; of what was stored,
+        ``metadata.secrets`` tells them.
 
         Raises ``ValidationError`` for messages or ids that cannot be taken, ``ConfigurationError``
         for a model that cannot be had.

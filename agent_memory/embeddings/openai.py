@@ -30,6 +30,7 @@ from agent_memory.runtime.api_client import (
     is_key,
     is_web_address,
     mask_key,
+    read_in_time,
     shown_address,
 )
 
@@ -187,6 +188,7 @@ class OpenAIEmbedder:
             base_url=self._base_url,
             timeout=self._timeout,
             max_retries=self._max_retries,
+            http_client=openai.DefaultHttpxClient(event_hooks={"response": [read_in_time]}),
         )
 
     def _count(

@@ -27,8 +27,10 @@ from agent_memory.models.documents.responses import (
     AddMemoryResponse,
 )
 from agent_memory.models.enums import MemoryCategory
+from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.session import SessionScope
+from agent_memory.text.sentences import fitting
 
 _MOST_MESSAGES: Final = 10_000
 _ANYBODY: Final = "anybody"
@@ -210,17 +212,15 @@ def _prompt(llm: object, place: int) -> str | None:
 def _verbatim(
     port: MemoryPort, messages: Sequence[Message], extraction: ExtractionRequest
 ) -> list[Decision]:
-    """Return the decisions that store messages as they are."""
+    """Return the decisions that store messages as they are, one that is too long in parts."""
     decisions = []
     for place, message in enumerate(messages):
-        text = message.text.strip()
-        if message.role is MessageRole.SYSTEM or not text:
+        if message.role is MessageRole.SYSTEM:
             continue
         stated = {"role": message.role.value, "name": message.name, **(message.metadata or {})}
         speaker = {name: value for name, value in stated.items() if value is not None}
         item = {
             **extraction.fields,
-            "content": text,
             "metadata": {**speaker, **extraction.fields["metadata"]},
             "user_id": extraction.user_id,
             "run_id": extraction.run_id,
@@ -229,7 +229,10 @@ def _verbatim(
         }
         fields = {name: value for name, value in item.items() if value is not None}
         try:
-            decisions.append(Decision("ADD", port.prepare(fields)))
+            decisions += [
+                Decision("ADD", port.prepare({**fields, "content": part}))
+                for part in fitting(message.text, MAX_MEMORY_CONTENT_LENGTH)
+            ]
         except ValidationError as error:
             raise type(error)(f"messages.{place}: {error}", error.errors()) from error
     return decisions

@@ -90,11 +90,11 @@ class _Answer(BaseModel):
 
 def graph_updates_by_model(
     facts: Sequence[str], known_edges: Sequence[EdgeView], model: LanguageModel
-) -> tuple[GraphUpdates, list[str]]:
+) -> tuple[GraphUpdates | None, list[str]]:
     """Return what a model reads from facts, and what was wrong with its answers, a sentence each.
 
-    An answer that cannot be used is asked for once more; then there are no changes. A change that
-    is none, that is about a pronoun, or that takes away what is not known, is left out. What a
+    An answer that cannot be used is asked for once more; then what is read is ``None``. A change
+    that is none, that is about a pronoun, or that takes away what is not known, is left out. What a
     provider does wrong is a problem too. Raises ``ConfigurationError`` where the model's settings
     are wrong, and nothing else.
     """
@@ -110,8 +110,9 @@ def graph_updates_by_model(
         ]
         asked = ask(model, messages, SCHEMA, _Answer, attempts=ATTEMPTS)
         problems += asked.problems
-        if asked.answer is not None:
-            updates = _sound(asked.answer.updates, known_edges, problems)
+        if asked.answer is None:
+            return None, problems
+        updates = _sound(asked.answer.updates, known_edges, problems)
     metadata = GraphUpdatesMetadata(
         processing_time=now_utc(), model_used=used, total_updates=len(updates)
     )

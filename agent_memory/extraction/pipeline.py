@@ -22,7 +22,7 @@ from agent_memory.extraction.rules.statements import other_words_of
 from agent_memory.extraction.types import By, Extraction, Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, Message, OperationEvent
 from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome
-from agent_memory.models.graph import EdgeView, GraphUpdate
+from agent_memory.models.graph import EdgeView, GraphUpdate, GraphUpdates
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import LanguageModel
 from agent_memory.models.safety import FoundSecrets
@@ -287,17 +287,19 @@ class ExtractionPipeline:
             for place in updates_of
             if (memory := decisions[place].memory) is not None
         }
-        if self._graph_model is None:
-            if self._request.model is not None and texts:
-                self._problems.append("graph: the model failed before: rules read it")
-            for place, text in texts.items():
-                graph = graph_updates_by_rules([("", text)], edges=edges)
-                updates_of[place] = [
-                    update.model_copy(update={"reasoning": None}) for update in graph.updates
-                ]
-        elif texts:
+        graph: GraphUpdates | None = None
+        if self._graph_model is not None and texts:
             graph, problems = graph_updates_by_model(list(texts.values()), edges, self._graph_model)
-            self._problems += problems
+            self._problems += [f"graph: {problem}" for problem in problems]
+        if graph is None:
+            if self._request.model is not None and texts:
+                self._problems.append("graph: the model failed: rules read it")
+            for place, text in texts.items():
+                read = graph_updates_by_rules([("", text)], edges=edges)
+                updates_of[place] = [
+                    update.model_copy(update={"reasoning": None}) for update in read.updates
+                ]
+        else:
             for update in graph.updates:
                 for place in _who_says(update, texts):
                     updates_of[place].append(update)

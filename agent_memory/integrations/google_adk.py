@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -44,7 +45,8 @@ class AgentMemoryService(BaseMemoryService):
     files. All methods raise what the verbs raise, and run in a thread.
 
     Each event that says something is one memory, however often its session is added; one that was
-    deleted or erased stays so, and one whose text was corrected keeps the correction.
+    deleted or erased stays so, and one whose text was corrected keeps the correction. An event that
+    may not be stored, such as one with a key where the file refuses those, is left out and logged.
     """
 
     def __init__(self, *, limit: int = 10, **options: Any) -> None:  # noqa: ANN401 - AgentMemory's
@@ -151,6 +153,8 @@ class AgentMemoryService(BaseMemoryService):
         custom_metadata: Mapping[str, object] | None,
     ) -> None:
         user = self._user(app_name, user_id)
+        shared = {"session_id": session_id, "metadata": dict(custom_metadata or {})}
+        user.validate({**shared, "content": "what all events are given must be right"})
         rows: list[dict[str, Any]] = []
         for event in events:
             text = _text_of(event.content)
@@ -162,7 +166,19 @@ class AgentMemoryService(BaseMemoryService):
             row["session_id"] = session_id
             row["timestamp"] = datetime.fromtimestamp(event.timestamp, UTC)
             rows.append(row)
+        _store_events(user, rows)
+
+
+def _store_events(user: SessionMemory, rows: list[dict[str, Any]]) -> None:
+    """Store the rows of events. One that is refused would else keep out its session for ever."""
+    try:
         _store(user, rows)
+    except ValidationError:
+        for row in rows:
+            try:
+                _store(user, [row])
+            except ValidationError as error:
+                logging.getLogger("agent_memory").warning("an event was not stored: %s", error)
 
 
 def _store(user: SessionMemory, rows: list[dict[str, Any]]) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import sys
+import time
 import weakref
 from collections.abc import Callable
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from agent_memory.runtime import fork_safety
@@ -87,6 +89,23 @@ class ProcessClient(Generic[Client]):
         # Left to the garbage collector, its sockets were at times collected first, and warned.
         weakref.finalize(make.__self__, client.close)  # type: ignore[attr-defined]  # it is bound
         return client
+
+
+def read_in_time(response: Any) -> None:  # noqa: ANN401 - of httpx, or of the client's own copy of it
+    """Read an answer within the timeout of its request: a hook of the clients for each response.
+
+    Their timeout is for each read. A server that sends a blank now and then, so that no proxy
+    hangs up while its model thinks, would be waited for without end.
+    """
+    httpx = sys.modules[type(response).__module__]
+    deadline = time.monotonic() + response.request.extensions["timeout"]["read"]
+    body = bytearray()
+    for part in response.stream:
+        body += part
+        if time.monotonic() > deadline:
+            raise httpx.ReadTimeout("the answer did not end in time", request=response.request)
+    response.stream.close()
+    response.stream = httpx.ByteStream(bytes(body))
 
 
 def is_web_address(address: str) -> bool:

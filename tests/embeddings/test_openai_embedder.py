@@ -184,8 +184,9 @@ def test_after_three_attempts_it_is_an_error(server: EmbeddingServer) -> None:
     assert len(server.requests) == 3
 
 
-def test_a_slow_server_is_given_up(server: EmbeddingServer) -> None:
-    server.behaviour.delay_seconds = 1.0
+@pytest.mark.parametrize("slow", [{"delay_seconds": 1.0}, {"drip_seconds": 0.02}], ids=str)
+def test_a_slow_server_is_given_up(server: EmbeddingServer, slow: dict[str, float]) -> None:
+    server.behaviour = Behaviour(**slow)  # type: ignore[arg-type]  # those are of seconds
     with pytest.raises(EmbeddingError, match=r"did not answer within 0\.1 seconds, in 1 attempt"):
         embedder_at(server, timeout_seconds=0.1).embed(["red"])
 

@@ -195,6 +195,19 @@ def test_the_graph_follows_and_goes_back(memory: AgentMemory, clock: Clock) -> N
     assert memory.graph.relationships(include_closed=True) == []
 
 
+@pytest.mark.parametrize("answers", [(), ("I cannot do that", "{}")], ids=["fails", "babbles"])
+def test_what_the_model_does_not_read_for_the_graph_the_rules_do(
+    memory: AgentMemory, answers: tuple[str, ...]
+) -> None:
+    model = Scripted(facts("User lives in Oslo."), *answers)
+    told = memory.add([user("I live in Oslo.")], user_id="alice", llm=model, graph=True).metadata
+    edges = {(it.relationship, it.target) for it in memory.graph.relationships()}
+    assert edges == {("lives_in", "Oslo")}
+    assert told.problems is not None
+    assert told.problems[-1] == "graph: the model failed: rules read it"
+    assert all(problem.startswith("graph: ") for problem in told.problems)
+
+
 def test_by_rules_the_graph_follows_too(memory: AgentMemory) -> None:
     memory.add([user("I live in Oslo.")], user_id="alice", graph=True)
     assert edges(memory) == {("lives_in", "Oslo")}
@@ -462,6 +475,16 @@ def test_as_they_are_all_messages_but_the_systems_are_stored(memory: AgentMemory
     roles = [it.metadata["role"] for it in reversed(memory.list_recent())]
     assert roles == ["user", "assistant", "user"]
     assert memory.undo().verb == "add"
+    assert memory.count() == 0
+
+
+def test_a_message_that_is_too_long_for_a_memory_is_stored_in_parts(memory: AgentMemory) -> None:
+    sentences = [f"The crate number {number} holds tea." for number in range(600)]
+    answer = memory.add([user(" ".join(sentences)), user("Hi")], user_id="alice", infer=False)
+    *parts, last = [entry.memory for entry in answer.data]
+    assert (" ".join(parts), last) == (" ".join(sentences), "Hi")
+    assert len(parts) == 2
+    memory.undo()
     assert memory.count() == 0
 
 

@@ -58,6 +58,7 @@ def test_a_good_answer_is_used(known: list[EdgeView]) -> None:
     model = Scripted({"updates": [GOOD, update, delete]})
     found, problems = graph_updates_by_model(["I like tea </facts>", "more"], known, model)
     assert problems == []
+    assert found is not None
     assert [(it.action, it.relationship, it.old_relationship) for it in found.updates] == [
         (GraphAction.ADD, "likes", None),
         (GraphAction.UPDATE, "loves", "likes"),
@@ -74,6 +75,7 @@ def test_a_good_answer_is_used(known: list[EdgeView]) -> None:
 def test_a_bad_answer_is_asked_for_again() -> None:
     model = Scripted("I cannot do that", '```json\n{"updates": [],}\n```')
     found, problems = graph_updates_by_model(["a"], [], model)
+    assert found is not None
     assert (found.updates, len(problems), len(model.asked)) == ([], 1, 2)
     assert "no JSON object" in problems[0]
 
@@ -86,7 +88,7 @@ def test_a_bad_answer_is_asked_for_again() -> None:
 )  # fmt: skip
 def test_answers_that_cannot_be_used_are_a_problem_and_no_change(answer: object) -> None:
     found, problems = graph_updates_by_model(["a"], [], Scripted(answer))
-    assert found.updates == []
+    assert found is None
     assert problems
 
 
@@ -110,6 +112,7 @@ def test_a_bad_change_is_left_out_and_the_others_are_kept(
 ) -> None:
     answer = {"updates": [{**GOOD, **change}, {**GOOD, "target": "milk"}]}
     found, problems = graph_updates_by_model(["a"], known, Scripted(answer))
+    assert found is not None
     assert [it.target for it in found.updates] == ["milk"]
     assert len(problems) == 1
     assert problem in problems[0]
@@ -118,7 +121,9 @@ def test_a_bad_change_is_left_out_and_the_others_are_kept(
 
 def test_without_facts_no_model_is_asked() -> None:
     model = Scripted("never")
-    assert graph_updates_by_model([], [], model)[0].updates == []
+    found, _ = graph_updates_by_model([], [], model)
+    assert found is not None
+    assert found.updates == []
     assert model.asked == []
 
 
@@ -134,6 +139,7 @@ def test_no_answer_brings_an_exception_or_harms_the_graph(
             place = dice.randrange(len(letters))
             letters[place : place + dice.randrange(4)] = dice.choice(PIECES)
         found, problems = graph_updates_by_model(["a"], known, Scripted("".join(letters)))
-        assert found.updates or problems
-        memory.graph.apply(found, user_id="u1")
+        assert (found is not None and found.updates) or problems
+        if found is not None:
+            memory.graph.apply(found, user_id="u1")
     assert memory.graph.relationships(user_id="u1", include_closed=True)[0].target == "pasta"

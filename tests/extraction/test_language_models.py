@@ -139,6 +139,7 @@ def test_a_model_of_anthropic_that_refuses_what_can_be_left_out_is_asked_without
         pytest.param(Said(raw_body=b"<html>hi</html>"), ProviderError, "base_url", id="a page"),
         pytest.param(Said(hang_up=True), ProviderError, "cannot be reached", id="hung up"),
         pytest.param(Said(delay_seconds=1.0), ProviderError, "within 0.2 seconds", id="too slow"),
+        pytest.param(Said(drip_seconds=0.05), ProviderError, "within 0.2 seconds", id="a drip"),
     ],
 )
 def test_failures_are_told_without_the_key(
@@ -173,11 +174,39 @@ def test_a_refusal_is_what_was_said() -> None:
         assert ask(anthropic_at(server)) == "I cannot do that."
 
 
-def test_what_anthropic_cut_off_is_no_answer_though_it_looks_whole() -> None:
-    with ChatServer(Said('{"facts": []}', stop_reason="max_tokens")) as server:
-        with pytest.raises(BadAnswer, match="ends in the middle") as raised:
-            ask(anthropic_at(server))
+@pytest.mark.parametrize(
+    ("at", "reason", "text"),
+    [
+        (anthropic_at, "max_tokens", '{"facts": []}'),  # it looks whole
+        (openai_at, "length", '{"facts": []}'),
+        (openai_at, "length", ""),  # it thought, and had no tokens left to say anything
+    ],
+)
+def test_what_was_cut_off_is_no_answer_and_told_with_what_to_do(
+    at: Chat, reason: str, text: str
+) -> None:
+    with ChatServer(Said(text, stop_reason=reason)) as server:
+        with pytest.raises(BadAnswer, match="in the middle, at 77 tokens: raise max_tok") as raised:
+            ask(at(server, max_tokens=77))
         assert raised.value.is_truncated
+
+
+def test_an_error_that_comes_as_an_answer_is_told_without_the_key() -> None:
+    error = {"error": {"message": f"Provider overloaded, {KEY}", "code": 502}}
+    with (
+        ChatServer(Said(raw_body=json.dumps(error).encode())) as server,
+        pytest.raises(ProviderError, match="Provider overloaded") as raised,
+    ):
+        ask(openai_at(server))
+    assert KEY not in "".join(traceback.format_exception(raised.value))
+
+
+def test_of_an_answer_in_parts_what_was_said_is_taken() -> None:
+    thinking = {"type": "thinking", "thinking": [{"type": "text", "text": "{}, perhaps?"}]}
+    parts = [thinking, {"type": "text", "text": '{"a": '}, {"type": "text", "text": "1}"}]
+    answer = {"choices": [{"message": {"role": "assistant", "content": parts}}]}
+    with ChatServer(Said(raw_body=json.dumps(answer).encode())) as server:
+        assert ask(openai_at(server)) == '{"a": 1}'
 
 
 # Choosing -------------------------------------------------------------------------------------

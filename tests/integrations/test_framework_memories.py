@@ -231,6 +231,37 @@ def test_google_adk_heeds_corrections_and_erasures(root: Path) -> None:
             assert contents(memory) == {"Standup is at ten", "Lunch is at noon"}
 
 
+def test_google_adk_leaves_out_the_events_that_are_refused_and_no_others(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("google.adk.memory")
+    from agent_memory.integrations.google_adk import AgentMemoryService
+
+    with AgentMemory("bob", root=root) as memory:
+        memory.configure(on_secret="refuse")
+        memory.reject("4711")
+    key = "AKIA" + "ABCDEFGHIJKLMNOP"
+    texts = (STANDUP, "a\x00b", f"the key is {key}", "the code is 4711", "Lunch is at noon")
+    session = adk_session(*(event(text, f"e-{place}") for place, text in enumerate(texts)))
+    with AgentMemoryService(root=root) as service:
+        for _ in range(2):
+            asyncio.run(service.add_session_to_memory(session))
+        with pytest.raises(ValidationError, match="JSON cannot hold"):
+            asyncio.run(
+                service.add_events_to_memory(
+                    app_name="bob",
+                    user_id="ann",
+                    events=[event("Tea is at four", "e-9")],
+                    custom_metadata={"source": object()},
+                )
+            )
+    with AgentMemory("bob", root=root) as memory:
+        assert contents(memory) == {STANDUP, "Lunch is at noon"}
+    assert sum("an event was not stored" in said for said in caplog.messages) == 2 * 3
+    assert key not in caplog.text
+    assert "4711" not in caplog.text
+
+
 # Microsoft's Agent Framework ----------------------------------------------------------------------
 
 

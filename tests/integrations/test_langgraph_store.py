@@ -322,6 +322,7 @@ def test_an_operation_that_is_wrong_keeps_its_whole_batch_from_being_done(
         (GetOp(("users.bob",), "k"), InvalidNamespaceError),
         (PutOp(USERS, "t", {"n": 1}, ttl=5.0), NotImplementedError),
         (SearchOp(USERS, limit=-1), ValidationError),
+        (ListNamespacesOp(limit=-1), ValidationError),
         (SearchOp(USERS, filter={"n": {"$in": [1]}}), ValidationError),
         (("get", "k"), ValidationError),
     ]
@@ -374,6 +375,26 @@ def test_a_query_is_narrowed_down_before_its_limit(store: AgentMemoryStore) -> N
     store.put(("little",), "other", {"text": "one cup of tea, and milk and so on"})
     assert keys(store.search(("little",), query="tea")) == ["other"]
     assert keys(store.search((), query="tea", filter={"n": {"$lt": 0}})) == ["wanted"]
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"user.id": -1}, {"user": {"id": {"$lt": 0}}}, {"tags": ["x"]}, {"gone": None}],
+    ids=["path", "nested", "list", "none"],
+)
+def test_a_filter_that_the_file_cannot_narrow_down_by_hides_no_answer_to_a_query(
+    store: AgentMemoryStore, wanted: dict[str, Any]
+) -> None:
+    store.batch(
+        [
+            PutOp(("much",), f"k{n}", {"text": "tea tea", "user": {"id": n}, "tags": [], "gone": 1})
+            for n in range(130)
+        ]
+    )
+    value = {"text": "a tea that is talked of much longer", "user": {"id": -1}, "tags": ["x"]}
+    store.put(("much",), "wanted", value)
+    assert keys(store.search(("much",), query="tea", filter=wanted)) == ["wanted"]
+    assert keys(store.search(("much",), query="coffee", filter=wanted)) == []
 
 
 def test_a_query_finds_each_of_several_items_that_say_the_same(store: AgentMemoryStore) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent_memory.errors import ConfigurationError
 from agent_memory.extraction.llm.answers import BadAnswer
 from agent_memory.extraction.llm.settings import ChatSettings
-from agent_memory.runtime.api_client import NO_KEY, ProcessClient
+from agent_memory.runtime.api_client import NO_KEY, ProcessClient, read_in_time
 
 if TYPE_CHECKING:
     import anthropic
@@ -66,7 +66,11 @@ class AnthropicChat:
         while True:
             request = self._request(messages, schema, left_out)
             try:
-                answer = _answer(self._settings.call(partial(self._ask, request)))
+                response: Any = self._settings.call(partial(self._ask, request))
+                # It may look whole: the client closes open braces.
+                if response.stop_reason == "max_tokens":
+                    raise self._settings.cut_off()
+                answer = _answer(response)
             except anthropic.BadRequestError as error:
                 refused = _refused(str(error), left_out)
                 if refused is None:
@@ -110,6 +114,7 @@ class AnthropicChat:
             api_key=self._settings.api_key or NO_KEY,
             base_url=self._settings.base_url,
             timeout=self._settings.timeout,
+            http_client=anthropic.DefaultHttpxClient(event_hooks={"response": [read_in_time]}),
             max_retries=0,  # ``ChatSettings.call`` tries again, within a bound for all attempts
         )
 
@@ -132,12 +137,7 @@ def _refused(message: str, left_out: frozenset[str]) -> str | None:
 
 
 def _answer(response: Any) -> str:  # noqa: ANN401 - the client promises more than servers send
-    """Return the tool's input, else what was said.
-
-    What was cut off may look whole: the client closes open braces.
-    """
-    if response.stop_reason == "max_tokens":
-        raise BadAnswer("the answer ends in the middle", is_truncated=True)
+    """Return the tool's input, else what was said."""
     inputs = [block.input for block in response.content if block.type == "tool_use"]
     if len(inputs) > 1:
         raise BadAnswer(f"the answer has {len(inputs)} JSON objects, not one")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agent_memory.errors import ConfigurationError, ProviderError
 from agent_memory.extraction.llm.settings import ChatSettings
-from agent_memory.runtime.api_client import NO_KEY, ProcessClient
+from agent_memory.runtime.api_client import NO_KEY, ProcessClient, read_in_time
 
 if TYPE_CHECKING:
     import openai
@@ -83,7 +83,7 @@ class OpenAIChat:
     def complete(self, messages: Sequence[Mapping[str, str]], *, schema: Mapping[str, Any]) -> str:
         """Return the model's answer, or its refusal to give one.
 
-        Raises ``RateLimitExceeded`` or ``ProviderError``.
+        Raises ``RateLimitExceeded`` or ``ProviderError``; ``BadAnswer`` where it was cut off.
         """
         import openai  # noqa: PLC0415 - half a second that only this model costs
 
@@ -91,7 +91,11 @@ class OpenAIChat:
         while form is not None:
             request = self._request(messages, schema, form)
             try:
-                answer = _text(self._settings.call(partial(self._ask, request)))
+                response: Any = self._settings.call(partial(self._ask, request))
+                self._form = form
+                text = _text(response)
+                if response.choices[0].finish_reason == "length":
+                    raise self._settings.cut_off()
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                 form = form.after(str(error))
                 if form is None:
@@ -100,8 +104,7 @@ class OpenAIChat:
             except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
                 raise self._settings.error(error) from error
             else:
-                self._form = form
-                return answer
+                return text
         raise ProviderError("no request was made")  # not reached: there always is a form
 
     def _ask(self, request: Mapping[str, Any], seconds: float) -> object:
@@ -132,6 +135,7 @@ class OpenAIChat:
             base_url=self._settings.base_url,
             organization=self._organization,
             timeout=self._settings.timeout,
+            http_client=openai.DefaultHttpxClient(event_hooks={"response": [read_in_time]}),
             max_retries=0,  # ``ChatSettings.call`` tries again, within a bound for all attempts
         )
 
@@ -139,9 +143,12 @@ class OpenAIChat:
 def _text(response: Any) -> str:  # noqa: ANN401 - the client promises more than servers send
     """Return what the model said; a refusal is no JSON, and is told as such."""
     if not response.choices:
-        raise ValueError("there are no choices")
+        error = getattr(response, "error", None)  # OpenRouter sends errors with status 200
+        raise ValueError(f"there are no choices{f', but an error: {error}' if error else ''}")
     message = response.choices[0].message
     text = message.content or getattr(message, "refusal", None) or ""
+    if isinstance(text, list):  # Mistral's models send what they thought, and then what they say
+        text = "".join(part.get("text", "") for part in text if part.get("type") == "text")
     if not isinstance(text, str):
         raise TypeError(f"the content is a {type(text).__name__}")
     return text

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from agent_memory.errors import ConfigurationError, ProviderError, RateLimitExceeded
+from agent_memory.extraction.llm.answers import BadAnswer
 from agent_memory.runtime.api_client import hide_key, is_key, is_web_address, shown_address
 
 Response = TypeVar("Response")
@@ -93,6 +94,16 @@ class ChatSettings:
                     raise
             time.sleep(wait)
         raise ProviderError("no request was made")  # not reached: there always is an attempt
+
+    def cut_off(self) -> BadAnswer:
+        """Return the error for an answer that would be longer than it may be.
+
+        Models that think first may have used all of that up before they said a word.
+        """
+        return BadAnswer(
+            f"the answer ends in the middle, at {self.max_tokens:,} tokens: raise max_tokens",
+            is_truncated=True,
+        )
 
     def error(self, error: Exception) -> ProviderError | RateLimitExceeded:
         """Return our error for one of the client's; it says what to do, and never the key.

@@ -35,6 +35,7 @@ from agent_memory.integrations.langgraph.items import (
     ITEM,
     Fields,
     Name,
+    among,
     fields_of,
     item_id,
     item_of,
@@ -166,9 +167,7 @@ class AgentMemoryStore(BaseStore):
         )
 
     def _search(self, op: SearchOp) -> list[SearchItem]:
-        for name, number in (("limit", op.limit), ("offset", op.offset)):
-            if number < 0:
-                raise ValidationError.of(name, "must be 0 or more", number)
+        _refuse_negative(op)
         refuse_unknown(op.filter or {})
         under = within(tuple(op.namespace_prefix))
         filters = {"custom_filters": {**under, **custom_filters_of(op.filter or {}, under=_VALUE)}}
@@ -189,16 +188,21 @@ class AgentMemoryStore(BaseStore):
         """Return the items that answer a query, most similar first.
 
         A search puts what is fresh and often read before what is more similar: where it leaves
-        hits out, the most similar ones are looked for among as many as it gives at most. Only the
-        first search counts as an access.
+        hits out, the most similar ones are looked for among as many as it gives at most. Where
+        some of those are not what the filter asks for, the others could be left out for them: then
+        the search is narrowed down to the items for which it holds. Only the first search counts
+        as an access.
         """
         wanted = min(max(op.offset + op.limit, 1), MAX_SEARCH_LIMIT)
         query = op.query or ""
         hits = self.memory.search(query, wanted, filters=filters, explain=True)
+        most: dict[str, Any] = {"limit": MAX_SEARCH_LIMIT, "explain": True, "count_accesses": False}
         if len(hits) == wanted < MAX_SEARCH_LIMIT:
-            hits = self.memory.search(
-                query, MAX_SEARCH_LIMIT, filters=filters, explain=True, count_accesses=False
-            )
+            hits = self.memory.search(query, filters=filters, **most)
+        is_full = len(hits) == MAX_SEARCH_LIMIT
+        if is_full and not all(matching_item(hit.memory, op, self._prefix) for hit in hits):
+            fitting = self._newest(op._replace(limit=_ALL, offset=0), filters)
+            hits = self.memory.search(query, filters={"custom_filters": among(fitting)}, **most)
         by_similarity = sorted(hits, key=lambda hit: -hit.similarity)
         items = list(self._items_of(by_similarity, op))
         return self._filled_up(items, op, filters) if self._fill else items
@@ -229,6 +233,7 @@ class AgentMemoryStore(BaseStore):
                     yield item
 
     def _namespaces(self, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+        _refuse_negative(op)
         conditions = op.match_conditions or ()
         prefixes = (condition.path for condition in conditions if condition.match_type == "prefix")
         prefix = tuple(next(prefixes, ()))
@@ -291,6 +296,12 @@ class AgentMemoryStore(BaseStore):
             self.memory.store_many(new, on_duplicate="keep")
         if gone:
             self.memory.delete_many(gone)
+
+
+def _refuse_negative(op: SearchOp | ListNamespacesOp) -> None:
+    for name, number in (("limit", op.limit), ("offset", op.offset)):
+        if number < 0:
+            raise ValidationError.of(name, "must be 0 or more", number)
 
 
 def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:

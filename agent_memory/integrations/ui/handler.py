@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler
 from io import BufferedIOBase, BufferedReader
 from typing import Any, Final, cast
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from agent_memory import (
     AgentMemory,
@@ -136,7 +136,7 @@ class PageHandler(BaseHTTPRequestHandler):
         is_write = self.command == "POST"
         try:
             self._refuse_strangers(is_write=is_write)
-            respond(urlsplit(self.path).path)
+            respond(self._address().path)
         except Refused as error:
             self.close_connection = True  # whatever of it was not read is no next request
             self._send_error(error.status, error)
@@ -155,7 +155,7 @@ class PageHandler(BaseHTTPRequestHandler):
         read = self.reads.get(path.removeprefix(_API))
         if read is None:
             raise Refused(404, "there is nothing at this address")
-        query = Query(urlsplit(self.path).query)
+        query = Query(self._address().query)
         with self.agents.reading(self._agent_id()) as memory:
             self._send_json(200, {"data": read(memory, query)})
 
@@ -171,6 +171,12 @@ class PageHandler(BaseHTTPRequestHandler):
             raise Refused(404, "there is nothing at this address")
         with self.agents.writing(self._agent_id()) as memory:
             self._send_json(200, {"data": write(memory, body)})
+
+    def _address(self) -> SplitResult:
+        try:
+            return urlsplit(self.path)
+        except ValueError as error:  # "http://[x"
+            raise Refused(400, "this is no address") from error
 
     def _agent_id(self) -> str | None:
         ids = self.headers.get_all(AGENT_HEADER, [])
