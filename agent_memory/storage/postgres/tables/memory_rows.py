@@ -40,9 +40,9 @@ ORDER BY m.seq LIMIT %(limit)s"""
 _SELECT_REVIEWS: Final = """
 SELECT json_agg(json_build_object('id', m.id, 'replaced_by', r.replaced_by, 'confidence',
   r.confidence, 'reasoning', r.reasoning, 'proposed_at', r.proposed_at, 'session_id', r.session_id)
-  ORDER BY r.review_id)::text, m.id
-FROM reviews AS r JOIN memories AS m USING (agent_id, seq, version)
-WHERE r.dismissed_at IS NULL AND m.id = ANY(%s) GROUP BY m.id"""
+  ORDER BY r.review_id)::text, CASE WHEN m.id = ANY(d.ids) THEN m.id ELSE r.replaced_by END
+FROM (SELECT %s::text[] AS ids) AS d, reviews AS r JOIN memories AS m USING (agent_id, seq, version)
+WHERE r.dismissed_at IS NULL AND (m.id = ANY(d.ids) OR r.replaced_by = ANY(d.ids)) GROUP BY 2"""
 
 
 class MemoryRowTable(Table):

@@ -39,11 +39,13 @@ ORDER BY m.seq LIMIT ?3"""
 
 # As an export has them. The rows go with their memory.
 _SELECT_REVIEWS: Final = """
+WITH deleted AS (SELECT value FROM json_each(?))
 SELECT json_group_array(json_object('id', m.id, 'replaced_by', r.replaced_by, 'confidence',
   r.confidence, 'reasoning', r.reasoning, 'proposed_at', r.proposed_at,
-  'session_id', r.session_id)), m.id
+  'session_id', r.session_id)),
+  CASE WHEN m.id IN deleted THEN m.id ELSE r.replaced_by END AS kept_by
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
-WHERE r.dismissed_at IS NULL AND m.id IN (SELECT value FROM json_each(?)) GROUP BY m.id"""
+WHERE r.dismissed_at IS NULL AND (m.id IN deleted OR r.replaced_by IN deleted) GROUP BY kept_by"""
 
 
 class MemoryRowTable(Table):
