@@ -43,6 +43,7 @@ ANSWERED: Final[dict[str, Callable[[AgentMemory, Path], object]]] = {
     "archive": lambda m, _: m.archive(OVEN),
     "backend": lambda m, _: m.backend,
     "check": lambda m, _: m.check(),
+    "check_destination": lambda m, folder: m.check_destination(folder / "new.svg").name,
     "close": lambda m, _: m.close(),
     "configure": lambda m, _: m.configure(scratchpad_max_size=7),
     "context": lambda m, _: m.context(),
