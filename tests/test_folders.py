@@ -270,7 +270,22 @@ def _texts(tree: ast.Module) -> Iterator[str]:
 def the_edges_use_public_names(modules: Modules) -> list[str]:
     edges = [name for name in modules if is_in(name, "cli", "integrations")]
     inside = ("api", "services", "storage")
-    return used(modules, edges, lambda target: is_in(target, *inside))
+    return [
+        *used(modules, edges, lambda target: is_in(target, *inside)),
+        *(f"{name} uses {ast.unparse(node)}" for name in edges for node in _private(modules[name])),
+    ]
+
+
+def _private(module: Module) -> Iterator[ast.Attribute]:
+    """Yield where a module uses a private part of an object; those of named tuples are none."""
+    for node in ast.walk(module.tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id="self" | "cls" | "os")):
+                continue
+            case ast.Attribute(attr=name) if re.match(
+                r"_(?!_|replace$|asdict$|fields$|make$)", name
+            ):
+                yield node
 
 
 def every_module_says_what_it_is_and_is_short(modules: Modules) -> list[str]:
@@ -503,6 +518,7 @@ PLANTED: dict[Callable[[Modules], list[str]], list[tuple[str, str, str]]] = {
     the_edges_use_public_names: [
         ("cli.read", "from @.services import store", "imports @.services.store"),
         ("integrations", "def f():\n    import @.api.memory", "imports @.api.memory"),
+        ("cli.read", "def f(memory):\n    memory._store.get('a')", "uses memory._store"),
     ],
     every_module_says_what_it_is_and_is_short: [
         ("errors", "\n" * 548, "has 551 lines"),

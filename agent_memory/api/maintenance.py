@@ -183,7 +183,7 @@ class MaintenanceVerbs(OpenMemory):
         """
         place = None
         if destination is not None:
-            place = self._destination(destination, overwrite=overwrite, field="destination")
+            place = self.check_destination(destination, overwrite=overwrite, field="destination")
         return self._store.backup(place)
 
     def backups(self) -> list[BackupFile]:

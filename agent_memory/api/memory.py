@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,12 +105,19 @@ def _restore(
     *,
     agent_id: str | None = None,
     keep_replaced: bool = True,
+    before_replacing: Callable[[], object] = lambda: None,
 ) -> RestoreReport:
     """Bring a memory back to the state of a backup: see ``services.recovery``."""
     check_flags(keep_replaced=keep_replaced)
     from agent_memory.services.recovery import restore  # noqa: PLC0415 - seldom used
 
-    return restore(path, backup, agent_id=agent_id, keep_replaced=keep_replaced)
+    return restore(
+        path,
+        backup,
+        agent_id=agent_id,
+        keep_replaced=keep_replaced,
+        before_replacing=before_replacing,
+    )
 
 
 class AgentMemory(MemoryVerbs):

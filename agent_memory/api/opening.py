@@ -230,12 +230,17 @@ class OpenMemory(WithCheckedFlags):
         """Whom and what the memories speak of, and what holds between them, and when."""
         from agent_memory.api.graph import MemoryGraph  # noqa: PLC0415 - made when it is first used
 
-        return MemoryGraph(lambda: self._store.graph, self._destination)
+        return MemoryGraph(lambda: self._store.graph, self.check_destination)
 
-    def _destination(
-        self, path: str | os.PathLike[str], *, overwrite: bool, field: str = "path"
+    def check_destination(
+        self, path: str | os.PathLike[str], *, overwrite: bool = False, field: str = "path"
     ) -> Path:
-        """Return where a file may be written; refuse the files of memories."""
+        """Return the absolute path of a place where a file may be written, as ``export`` does.
+
+        Raises ``ValidationError``, which names the ``field``, for the file of a memory, this one or
+        another, and without ``overwrite`` for what is there.
+        """
+        check_flags(overwrite=overwrite)
         from agent_memory.services.destinations import destination  # noqa: PLC0415 - seldom used
 
         return destination(path, self._address, self.agent_id, overwrite=overwrite, field=field)

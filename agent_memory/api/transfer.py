@@ -112,7 +112,7 @@ class TransferVerbs(OpenMemory):
         from agent_memory.formats.registry import codec  # noqa: PLC0415 - an edge, and seldom used
 
         chosen = codec(format)
-        place = self._destination(path, overwrite=overwrite)
+        place = self.check_destination(path, overwrite=overwrite)
         with translated_errors(place):
             _refuse_target(place, is_folder=chosen.is_folder)
         with dump as source:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -191,8 +192,13 @@ def restore(session: Session, /, backup: str, yes: bool) -> None:
       agent-memory --agent bob restore /mnt/safe/bob.db --yes
     """
     path = session.path()
-    confirm(f"Replace {path} with {backup}?", yes=yes, otherwise="nothing was changed")
-    done = AgentMemory.restore(path, os.path.expanduser(backup), agent_id=session.agent)  # noqa: PTH111 - it may be a name
+    question = f"Replace {path} with {backup}?"
+    done = AgentMemory.restore(
+        path,
+        os.path.expanduser(backup),  # noqa: PTH111 - it may be a name
+        agent_id=session.agent,
+        before_replacing=partial(confirm, question, yes=yes, otherwise="nothing was changed"),
+    )
     text = f"restored {done.memory_count:,} memories from {done.backup}"
     text += f"; what was there is {done.replaced}" if done.replaced else ""
     text += f"; {done.rejected:,} hold a rejected value" if done.rejected else ""

@@ -53,8 +53,8 @@ def stats(
     with session.open() as memory:
         place = None
         if plot is not None:
-            # Drawn over a memory, all of it was gone. No verb: nobody else has a use for it.
-            place = memory._destination(plot, overwrite=force, field="plot")
+            # Drawn over a memory, all of it was gone.
+            place = memory.check_destination(plot, overwrite=force, field="plot")
         statistics = memory.statistics(since=since, limit=limit)
     if place is not None:
         from agent_memory.cli.plot import write_plot  # noqa: PLC0415 - seldom asked for

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -56,6 +56,7 @@ def restore(
     *,
     agent_id: str | None = None,
     keep_replaced: bool = True,
+    before_replacing: Callable[[], object] = lambda: None,
 ) -> RestoreReport:
     """Bring a memory back to the state of a backup, while others may have it open.
 
@@ -64,7 +65,8 @@ def restore(
     must not come back are still refused afterwards, and what was erased here is taken out of the
     copy: the report counts it. What was there is kept beside the file unless
     ``keep_replaced`` is false; a file that cannot be opened is kept in any case. The file may be
-    damaged or missing: then ``agent_id`` says whose it is to be.
+    damaged or missing: then ``agent_id`` says whose it is to be. ``before_replacing`` is called
+    once the backup was found sound: where it raises an error, nothing is replaced.
 
     Whoever has the file open goes on with the restored state. What was acknowledged before is in
     the file that is kept, what is acknowledged afterwards in the restored one.
@@ -80,7 +82,9 @@ def restore(
     summary, current = files.summarize_backup(chosen), files.summarize(place)
     _refuse_other_agent(place, chosen, summary, current, agent_id)
     with translated_errors(place, "restored"):
-        report, replaced = _restored(place, chosen, current, keep=keep_replaced)
+        report, replaced = _restored(
+            place, chosen, current, keep=keep_replaced, before_replacing=before_replacing
+        )
     return RestoreReport(
         rejected=_count_rejected(place),
         path=str(place),
@@ -105,7 +109,12 @@ def _count_rejected(place: Path) -> int:
 
 
 def _restored(
-    place: Path, chosen: Path, current: FileSummary | None, *, keep: bool
+    place: Path,
+    chosen: Path,
+    current: FileSummary | None,
+    *,
+    keep: bool,
+    before_replacing: Callable[[], object],
 ) -> tuple[CheckReport, Replaced]:
     """Prepare the backup's copy beside the store, and let it take the store's place."""
     with _replacement(place) as unfinished:
@@ -116,6 +125,7 @@ def _restored(
             page_size=None if current is None else current.page_size,
         )
         _refuse_problems(chosen, report)
+        before_replacing()
         replaced = file_storage().replace(
             place,
             unfinished,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.columns import JSON_COLUMNS
 from agent_memory.models.enums import HistoryEvent
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from agent_memory.models.memory import HistoryEntry
 
 
+KEPT_OF_REVIEW: Final = (
+    "id", "replaced_by", "confidence", "reasoning", "proposed_at", "session_id"
+)  # fmt: skip
+"""What the history keeps of a review, as an export has it."""
+
+
 def change_of_row(row: Sequence[Any]) -> Change:
     """Make a change of a row: change id, memory id, event, time, session, old and new values."""
     number, memory_id, event, changed_at, session_id, old, new = row
@@ -27,6 +33,18 @@ def row_of_change(change: Change) -> tuple[str | None, ...]:
     """Make a row of a change: memory id, event, time, session, old and new values."""
     old, new = (to_json(values) if values else None for values in (change.old, change.new))
     return change.memory_id, change.event, change.changed_at, change.session_id, old, new
+
+
+def kept_reviews(rows: Iterable[Sequence[Any]]) -> list[tuple[str, str]]:
+    """Return the reviews of deleted memories as ``keep_reviews`` takes them.
+
+    Each row has the id of the memory that keeps a review, then what ``KEPT_OF_REVIEW`` names.
+    """
+    by_memory: dict[str, list[dict[str, Any]]] = {}
+    for memory_id, *values in rows:
+        review = dict(zip(KEPT_OF_REVIEW, values, strict=True))
+        by_memory.setdefault(memory_id, []).append(review)
+    return [(to_json(reviews), memory_id) for memory_id, reviews in by_memory.items()]
 
 
 def _values(text: str | None) -> dict[str, Any]:

@@ -131,12 +131,10 @@ class AmongIds(Filter):
 class InCategories(Filter):
     """Passes memories of one of these categories, in any case, as a tag is.
 
-    ``foreign`` are those of them that another program's export may have called so: it is kept in
-    the metadata, beside the category ``note``.
+    Those too that an import took as a ``note`` and whose metadata keep such a category.
     """
 
     names: tuple[str, ...]
-    foreign: tuple[str, ...]
 
 
 class HasTag(Filter):
@@ -270,11 +268,8 @@ def _of_columns(filters: SearchFilters | SearchFilterValues) -> list[Filter]:
         if value is not None
     ]
     if filters.category is not None:
-        from agent_memory.models.enums import MemoryCategory  # noqa: PLC0415 - seldom asked for
-
         wanted = [filters.category] if isinstance(filters.category, str) else filters.category
-        foreign = sorted(set(wanted) - set(MemoryCategory))
-        parts.append(InCategories(tuple(wanted), tuple(foreign)))
+        parts.append(InCategories(tuple(wanted)))
     return parts
 
 

@@ -143,8 +143,8 @@ def test_restoring_says_what_it_did(cli: Cli, root: Path, backup: Path) -> None:
     [
         (["latest"], 2),  # nobody is there to say yes
         ([], 2),
-        (["memories-20200101T000000000000Z.db", "--yes"], 5),
-        (["/nowhere/at/all.db", "--yes"], 5),
+        (["memories-20200101T000000000000Z.db"], 5),  # refused before it is asked
+        (["/nowhere/at/all.db"], 5),
     ],
 )
 def test_a_restoring_that_cannot_be_done_changes_nothing(
@@ -155,6 +155,20 @@ def test_a_restoring_that_cannot_be_done_changes_nothing(
     assert done.err
     assert contents(root) == AFTER
     assert backup.exists()
+
+
+def test_a_damaged_backup_is_refused_before_it_is_asked(
+    cli: Cli, root: Path, backup: Path, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged.db"
+    damaged.write_bytes(backup.read_bytes().replace(b"the walnut plan", b"the basalt plan", 1))
+    before = set(root.rglob("*"))
+    refused = cli("restore", str(damaged))
+    assert (refused.code, "is not sound" in refused.err) == (5, True), refused
+    asked = cli("restore", str(backup))
+    assert (asked.code, "there is nobody to ask" in asked.err) == (2, True), asked
+    assert set(root.rglob("*")) == before
+    assert contents(root) == AFTER
 
 
 def test_without_a_backup_there_is_no_latest(cli: Cli, root: Path) -> None:

@@ -14,7 +14,12 @@ from typing import Any, Self, TypeVar
 import anyio
 from mcp import Client, StdioServerParameters, stdio_client
 
+import agent_memory
+
 PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
+# Otherwise the server is of the package that is installed, and not of the one that is tested: a
+# client over stdio passes on nothing of its own environment that is not named.
+ENVIRONMENT = {"PYTHONPATH": str(Path(agent_memory.__file__).parents[1])}
 Result = TypeVar("Result")
 
 
@@ -30,7 +35,7 @@ def stdio(root: Path, *options: str, pid_file: Path | None = None) -> Any:
         code = f"import os; open({str(pid_file)!r}, 'w').write(str(os.getpid()));"
         code += f"os.execv({PROGRAM!r}, {[PROGRAM, *arguments]!r})"
         command, arguments = sys.executable, ["-c", code]
-    return stdio_client(StdioServerParameters(command=command, args=arguments))
+    return stdio_client(StdioServerParameters(command=command, args=arguments, env=ENVIRONMENT))
 
 
 @contextlib.contextmanager
@@ -41,7 +46,8 @@ def http(
     command = [PROGRAM, *words(root, "--http", "0", *options)]
     if descriptors is not None:
         command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+    environment = {**os.environ, **ENVIRONMENT}
+    with subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         try:
             said = server.stderr.readline()
@@ -79,7 +85,7 @@ class RawServer:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=dict(os.environ),
+            env={**os.environ, **ENVIRONMENT},
         )
         self._last = 0
 

@@ -14,7 +14,7 @@ pytest.importorskip("mcp")
 
 import anyio
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
-from mcp_programs import PROGRAM, RawServer, http, stdio
+from mcp_programs import ENVIRONMENT, PROGRAM, RawServer, http, stdio
 from mcp_types import ElicitRequestFormParams, ElicitResult, ErrorData, ListRootsResult, Root
 
 from agent_memory import AgentMemory
@@ -39,7 +39,7 @@ def connected(
 
 def by_roots(root: Path, *options: str) -> Any:
     words = ["--root", str(root), "mcp", "--roots", *options]
-    return stdio_client(StdioServerParameters(command=PROGRAM, args=words))
+    return stdio_client(StdioServerParameters(command=PROGRAM, args=words, env=ENVIRONMENT))
 
 
 async def said(client: Client, tool: str, **arguments: Any) -> str:

@@ -23,8 +23,10 @@ pytest.importorskip("mcp")
 
 import uvicorn
 from mcp import Client
-from mcp_programs import PROGRAM, RawServer, http, stdio, with_client, words
+from mcp.client.stdio import get_default_environment
+from mcp_programs import ENVIRONMENT, PROGRAM, RawServer, http, stdio, with_client, words
 
+import agent_memory
 from agent_memory import AgentMemory
 from agent_memory.integrations.mcp import http as http_server
 
@@ -54,6 +56,19 @@ def is_running(pid: int) -> bool:
         return state.read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:
         return False
+
+
+def test_a_server_over_stdio_is_of_the_code_that_is_tested(tmp_path: Path) -> None:
+    code = "import agent_memory; print(agent_memory.__file__)"
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**get_default_environment(), **ENVIRONMENT},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == agent_memory.__file__
 
 
 # Ends ---------------------------------------------------------------------------------------

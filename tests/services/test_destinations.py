@@ -101,6 +101,19 @@ def test_an_older_backup_of_ones_own_is_replaced(
     assert place.read_bytes() != before
 
 
+def test_who_writes_a_file_of_their_own_is_told_whether_they_may(
+    memory: AgentMemory, ann: Path, tmp_path: Path
+) -> None:
+    place = tmp_path / "plot.svg"
+    assert memory.check_destination(place) == place
+    place.write_text("drawn before")
+    with pytest.raises(ValidationError, match=r"plot: .*plot\.svg exists"):
+        memory.check_destination(place, field="plot")
+    assert memory.check_destination(place, overwrite=True) == place
+    with pytest.raises(ValidationError, match="is the memory of agent 'ann'"):
+        memory.check_destination(ann, overwrite=True)
+
+
 def test_a_memory_on_a_server_writes_over_no_file_of_another(ann: Path) -> None:
     own = AgentAddress(server_address("postgresql://host/db"), "bob")
     with pytest.raises(ValidationError, match="is the memory of agent 'ann'"):

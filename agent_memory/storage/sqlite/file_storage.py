@@ -62,5 +62,6 @@ def _disarm(copy: Path) -> None:
         if not database.can_write:
             with contextlib.suppress(StorageUntrusted), database.write(vetted=False):
                 schema.repair(database)
+                database.trust()
     finally:
         database.close()

@@ -247,16 +247,16 @@ def repair_records(database: Database, *, now: str) -> None:
             database.run(_INSERT_RECORD, record)
 
 
-def repair(database: Database) -> None:
-    """Restore our triggers and views. Must run inside ``write(vetted=False)``.
+def repair(database: Database) -> bool:
+    """Restore our tables, views and triggers; return whether a table was missing, which is empty.
 
-    None of them runs meanwhile. Raises ``StorageUntrusted`` where that is not enough.
+    No trigger runs before ``Database.trust`` is called. Must run inside ``write(vetted=False)``.
     """
     shipped = shipped_schema(current_version(database))
     deviations = schema_check.find_faults(database, shipped)
     schema_check.drop_foreign(database, deviations)
     schema_check.restore_own(database, shipped, deviations)
-    database.trust()
+    return any((fault.kind, fault.state) == ("table", "missing") for fault in deviations)
 
 
 def refuse_incomplete(database: Database) -> None:

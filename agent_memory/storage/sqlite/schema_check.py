@@ -43,7 +43,7 @@ _PLAIN: Final = rf"(?:{_TYPED})|(?:TEXT|INTEGER|INT|REAL|BLOB|ANY)(?:\s+DEFAULT\
 _PLAIN_COLUMNS: Final = rf"(?i:,\s*{_NAME}(?:\s+(?:{_PLAIN}))?\s*)*"
 _MARK: Final = r"(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]"
 """What tells where a definition ends: comments and texts are passed over."""
-_IRREPLACEABLE: Final = ("memories", "agent")
+IRREPLACEABLE: Final = ("memories", "agent")
 """Tables that are not made anew, empty: without them the file is lost, which must be reported."""
 _LONGEST: Final = 60
 
@@ -63,7 +63,7 @@ class Fault(NamedTuple):
     @property
     def can_be_mended(self) -> bool:
         """Return whether it can be made what it must be, and nothing is lost by that."""
-        return self.kind != "table" or (self.state == "missing" and self.name not in _IRREPLACEABLE)
+        return self.kind != "table" or (self.state == "missing" and self.name not in IRREPLACEABLE)
 
     def __str__(self) -> str:
         name = self.name if self.name.isidentifier() else repr(self.name)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import psycopg
 import pytest
 from postgres_server import NoServer, PostgresServer
 
-from agent_memory import AgentMemory, ConfigurationError, StorageUnavailable
+from agent_memory import AgentMemory, ConfigurationError, StorageClosed, StorageUnavailable
 from agent_memory.runtime.addresses import AgentAddress, server_address
 from agent_memory.storage.postgres.connection import Database
+from agent_memory.storage.postgres.connection.pool import SharedPool
 from agent_memory.storage.postgres.connection.replica import Replica
 from agent_memory.storage.postgres.engine import PostgresEngine
 
@@ -81,6 +84,29 @@ def own_pair() -> Iterator[Pair]:
     pair = made()
     yield pair
     pair.close()
+
+
+def test_threads_that_use_it_first_at_once_share_one_pool(postgres: PostgresServer) -> None:
+    replica = Replica(server_address(postgres.url()))
+    together = threading.Barrier(8)
+
+    def first_use(_: int) -> SharedPool | None:
+        together.wait()
+        return replica.pool()
+
+    with ThreadPoolExecutor(8) as threads:
+        pools = {pool for pool in threads.map(first_use, range(8)) if pool is not None}
+    (pool,) = pools
+    assert pool.users == 1
+    replica.close()
+    assert pool.users == 0
+
+
+def test_what_is_closed_before_its_first_use_connects_to_nothing(postgres: PostgresServer) -> None:
+    replica = Replica(server_address(postgres.url()))
+    replica.close()  # by another thread, say, between what a search asks the two servers
+    with pytest.raises(StorageClosed):
+        replica.pool()
 
 
 def replica_of(memory: AgentMemory) -> Replica:

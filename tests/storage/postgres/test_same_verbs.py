@@ -16,6 +16,7 @@ from pydantic import BaseModel
 from test_refusals import REFUSED
 
 from agent_memory import AgentMemory, AgentMemoryError
+from agent_memory.models.decision import Decision
 
 OVEN, PIPE, NINE = "mem-oven", "mem-pipe", "mem-nine"
 OF_ONE_ENGINE: Final = re.compile(
@@ -43,6 +44,7 @@ ANSWERED: Final[dict[str, Callable[[AgentMemory, Path], object]]] = {
     "archive": lambda m, _: m.archive(OVEN),
     "backend": lambda m, _: m.backend,
     "check": lambda m, _: m.check(),
+    "check_destination": lambda m, folder: m.check_destination(folder / "new.svg").name,
     "close": lambda m, _: m.close(),
     "configure": lambda m, _: m.configure(scratchpad_max_size=7),
     "context": lambda m, _: m.context(),
@@ -156,3 +158,26 @@ def test_both_engines_answer_alike(schemas: Schemas, tmp_path: Path, verb: str) 
     of_file = outcome_of(ANSWERED[verb], tmp_path / "root", tmp_path / "a")
     of_database = outcome_of(ANSWERED[verb], schemas.url("own"), tmp_path / "b")
     assert of_database == of_file
+
+
+def test_both_engines_export_the_same_bytes_of_what_was_asked(
+    schemas: Schemas, tmp_path: Path
+) -> None:
+    doubt = Decision(
+        "DELETE",
+        memory_id=OVEN,
+        seen="The oven is broken",
+        confidence=0.25,
+        reasoning='it was "mended" – or was it?\n',
+        in_review=True,
+    )
+    exports = []
+    for place, root in ((tmp_path / "file", tmp_path), (tmp_path / "rows", schemas.url("own"))):
+        with AgentMemory("bob", root=root, clock=Clock(), session_id="s", embedder=None) as memory:
+            memory.store("The oven is broken", id=OVEN)
+            memory._apply_decisions([doubt], keep_copies=False)
+            memory.delete(OVEN)
+            memory.export(place, format="store")
+        exports.append(place.read_text(encoding="utf-8"))
+    assert exports[0] == exports[1]
+    assert "mended" in exports[0]

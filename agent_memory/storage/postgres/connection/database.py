@@ -91,8 +91,9 @@ class Database:
         self._tokenizer = StandaloneTokenizer()
         self.before_commit: list[Callable[[], None]] = []
         """What each write transaction does last."""
+        self._lease = PoolLease(address.server)
         with translated(self.location):
-            self._lease = PoolLease(address.server)
+            self._lease.pool()  # what is wrong with the address is said at once
         follower = address.server.replica
         self.replica = None if follower is None else Replica(follower)
         """Where searches may be looked up instead."""

@@ -197,7 +197,8 @@ atexit.register(_pools.close)
 class PoolLease:
     """The use of a shared pool by one open memory, in whatever process it is used.
 
-    ``patience`` is for how many seconds a connection is waited for.
+    The pool is made when it is first asked for; ``patience`` is for how many seconds a connection
+    is waited for.
     """
 
     def __init__(self, address: ServerAddress, *, patience: float | None = None) -> None:
@@ -205,7 +206,7 @@ class PoolLease:
         self._patience = _WAIT_SECONDS if patience is None else patience
         self._pid = os.getpid()
         self._lock = fork_safety.Lock()
-        self._pool: SharedPool | None = _pools.acquire(address, self._patience)
+        self._pool: SharedPool | None = None
         self._is_closed = False
 
     def pool(self) -> SharedPool:

@@ -35,9 +35,8 @@ class Replica:
         self.location = str(address)
         self.searches = 0
         self.lagging = 0
-        self._address = address
         self._lock = fork_safety.Lock()
-        self._lease: PoolLease | None = None
+        self._lease = PoolLease(address, patience=_PATIENCE_SECONDS)
         self._resting_until = 0.0
 
     @property
@@ -59,12 +58,13 @@ class Replica:
             logging.getLogger("agent_memory").warning("searched the server itself: %s", error)
 
     def pool(self) -> SharedPool | None:
-        """Return its connections; ``None`` while another thread connects."""
+        """Return its connections; ``None`` while another thread connects.
+
+        Raises ``StorageClosed`` after ``close``.
+        """
         if self._lock.bare.locked():
             return None
         with self._lock.bare:
-            if self._lease is None:
-                self._lease = PoolLease(self._address, patience=_PATIENCE_SECONDS)
             return self._lease.pool()
 
     def is_current(self, state: Row | None, own: Row | None) -> bool:
@@ -78,6 +78,4 @@ class Replica:
 
     def close(self) -> None:
         """Give its connections up."""
-        with self._lock.bare:
-            if self._lease is not None:
-                self._lease.close()
+        self._lease.close()

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.times import format_time
+from agent_memory.storage.changes import kept_reviews
 from agent_memory.storage.memory_values import NEW_ROW
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.postgres.tables.history import HistoryTable
@@ -38,11 +39,11 @@ ORDER BY m.seq LIMIT %(limit)s"""
 
 # As an export has them. The rows go with their memory.
 _SELECT_REVIEWS: Final = """
-SELECT json_agg(json_build_object('id', m.id, 'replaced_by', r.replaced_by, 'confidence',
-  r.confidence, 'reasoning', r.reasoning, 'proposed_at', r.proposed_at, 'session_id', r.session_id)
-  ORDER BY r.review_id)::text, m.id
-FROM reviews AS r JOIN memories AS m USING (agent_id, seq, version)
-WHERE r.dismissed_at IS NULL AND m.id = ANY(%s) GROUP BY m.id"""
+SELECT CASE WHEN m.id = ANY(d.ids) THEN m.id ELSE r.replaced_by END,
+  m.id, r.replaced_by, r.confidence, r.reasoning, r.proposed_at, r.session_id
+FROM (SELECT %s::text[] AS ids) AS d, reviews AS r JOIN memories AS m USING (agent_id, seq, version)
+WHERE r.dismissed_at IS NULL AND (m.id = ANY(d.ids) OR r.replaced_by = ANY(d.ids))
+ORDER BY r.review_id"""
 
 
 class MemoryRowTable(Table):
@@ -103,7 +104,7 @@ VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
 
     def delete_many(self, memory_ids: Sequence[str]) -> None:
         ids = (list(memory_ids),)
-        reviews = self._db.rows(_SELECT_REVIEWS, ids)
+        reviews = kept_reviews(self._db.rows(_SELECT_REVIEWS, ids))  # the rows go with their memory
         self._db.run("DELETE FROM memories WHERE id = ANY(%s)", ids)
         HistoryTable(self._db).keep_reviews(reviews)
 

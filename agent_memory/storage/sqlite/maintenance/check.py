@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -36,7 +36,17 @@ from agent_memory.storage.sqlite.tables.rejections import RejectionTable
 from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
 from agent_memory.storage.sqlite.vector_index import VectorIndex
 
-_BACKED_UP: Final = ("foreign", "unreadable", "wrong_id", "wrong_number", "wrong_row")
+_Look = Callable[[Database], Iterable[Problem]]
+_DAMAGE: Final = (StorageError, StorageCorrupt, StorageUntrusted)
+"""What comes of a damaged file; the first itself, and none of its other kinds: a missing table."""
+_BACKED_UP: Final = (
+    "foreign",
+    "missing_table",
+    "unreadable",
+    "wrong_id",
+    "wrong_number",
+    "wrong_row",
+)
 """How the kinds of problems begin that are mended only after a backup."""
 _INDEX_NOT_COMPARED: Final = (
     "the keyword index was not compared with the memories: FTS5 does that where it may write"
@@ -68,7 +78,9 @@ def check(
             for problem in problems
         ]
         problems += left.values()  # repairing has brought them to light
-    total = check_indexes.count_memories(database)
+    total: int | None = None
+    with _tolerated_damage():
+        total = int(database.value("SELECT count(*) FROM memories"))
     warning = database.warning
     notes = [*([] if warning is None else [warning]), *_exposures(path)]
     if database.read_only:
@@ -96,12 +108,14 @@ def _tolerated_damage() -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        if type(error) not in (StorageError, StorageCorrupt, StorageUntrusted):
+        if type(error) not in _DAMAGE:
             raise
 
 
 def _mend(database: Database) -> None:
     with database.write(vetted=False), _unchecked(database):
+        is_remade = schema.repair(database)  # first: the others need every table
+        check_history.number_on(database)
         is_renumbered = check_numbers.repair(database)  # before any trigger runs, as the next
         before = OperationTable(database).last_number()
         schema.repair_records(database, now=format_time(now_utc()))
@@ -109,7 +123,7 @@ def _mend(database: Database) -> None:
         check_texts.repair(database, schema.objects())
         check_values.repair(database)
         check_rows.repair_versions(database)
-        schema.repair(database)
+        database.trust()
         check_indexes.repair(database, schema.objects())
         AgentTable(database).repair()  # whose categories the rows are compared with
         check_rows.repair(database)
@@ -118,8 +132,8 @@ def _mend(database: Database) -> None:
         GraphMaintenance(database).repair()
         TombstoneTable(database).repair()
         RejectionTable(database).repair()
-        if is_renumbered or OperationTable(database).last_number() > before:
-            # `undo` would bring back what no import takes.
+        if is_remade or is_renumbered or OperationTable(database).last_number() > before:
+            # `undo` would bring back what no import takes, or a part of what was done at once.
             OperationTable(database).record_irreversible(
                 "check --repair", session_id="check", now=now_utc()
             )
@@ -143,27 +157,25 @@ def _problems(database: Database) -> list[Problem]:
     problems: list[Problem] = []
     try:
         with database.read():
-            problems += _foreign(database)
-            problems += _misrecorded(database)
-            problems += check_indexes.find_problems(database, schema.objects())
-            problems += check_numbers.find_problems(database)
-            problems += check_ids.find_problems(database)
-            problems += check_texts.find_problems(database, schema.objects())
-            problems += AgentTable(database).find_problems()
-            problems += check_history.find_problems(database)
-            problems += check_rows.find_problems(database)
-            problems += check_values.find_problems(database)
-            problems += VectorIndex(database).find_problems()
-            problems += GraphMaintenance(database).find_problems()
-            problems += TombstoneTable(database).find_problems()
-            problems += RejectionTable(database).find_problems()
+            for look in _LOOKS:
+                problems += _found_by(look, database)
         if not database.read_only:
             # On a disk where not even a log can be made, the index is not compared.
             with contextlib.suppress(StorageUntrusted, StorageFull), database.write():
                 problems += check_indexes.compare_index(database)
     except StorageCorrupt as error:
         problems.append(Problem(kind="damaged_file", detail=str(error)))
-    return problems
+    return list(dict.fromkeys(problems))
+
+
+def _found_by(look: _Look, database: Database) -> Iterator[Problem]:
+    """Yield what a look finds; where damage or a missing table ends it, that is told instead."""
+    try:
+        yield from look(database)
+    except StorageError as error:
+        if type(error) not in _DAMAGE:
+            raise
+        yield Problem(kind="damaged_file", detail=str(error))
 
 
 def _foreign(database: Database) -> list[Problem]:
@@ -184,3 +196,23 @@ def _misrecorded(database: Database) -> list[Problem]:
         )
         for number in schema.misrecorded(database)
     ]
+
+
+_LOOKS: Final[tuple[_Look, ...]] = (
+    _foreign,
+    _misrecorded,
+    lambda database: check_indexes.find_wrong_objects(database, schema.objects()),
+    *check_indexes.LOOKS,
+    check_numbers.find_problems,
+    check_ids.find_problems,
+    lambda database: check_texts.find_problems(database, schema.objects()),
+    lambda database: AgentTable(database).find_problems(),
+    check_history.find_problems,
+    check_rows.find_problems,
+    check_values.find_problems,
+    lambda database: VectorIndex(database).find_problems(),
+    lambda database: GraphMaintenance(database).find_problems(),
+    lambda database: TombstoneTable(database).find_problems(),
+    lambda database: RejectionTable(database).find_problems(),
+)
+"""What is looked for, one by one: what ends one of them keeps no other from being done."""

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.columns import HISTORIC
 from agent_memory.models.fields import to_json
@@ -57,6 +56,16 @@ SELECT m.id FROM memories AS m WHERE (SELECT h.event FROM history AS h WHERE h.m
 _INSERT_BEGINNING: Final = """
 INSERT INTO history (change_id, memory_id, event, changed_at, session_id, new_values)
 SELECT min(coalesce(min(change_id), 1), 1) - 1, ?, 'ADD', ?, ?, ? FROM history"""
+# As long as SQLite knows the last number, it goes on from there by itself.
+_NUMBER_ON: Final = """
+INSERT INTO sqlite_sequence (name, seq)
+SELECT 'history', max(number) FROM (
+  SELECT max(last_change) AS number FROM operations
+  UNION ALL SELECT max(change_id) FROM entity_sources
+  UNION ALL SELECT max(change_id) FROM relationship_sources
+  UNION ALL SELECT max(closing_change_id) FROM relationship_sources
+  UNION ALL SELECT max(closing_change_id) FROM relationships)
+WHERE NOT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'history') HAVING max(number) > 0"""
 _PAGE: Final = 1_000
 
 
@@ -68,25 +77,28 @@ class Difference(NamedTuple):
     held: dict[str, Any]
 
 
-def find_problems(database: Database) -> list[Problem]:
-    """Return the memories that are not what their history says. Runs inside a transaction."""
-    problems = []
-    try:
-        for memory_id in _begun_late(database):
-            detail = (
-                f"the history of memory {memory_id!r} does not begin with its addition: another"
-                " program took that out"
-            )
-            problems.append(Problem(kind="history_without_beginning", detail=detail))
-        for difference in _differences(database):
-            detail = (
-                f"{', '.join(difference.recorded)} of memory {difference.memory_id!r} is not what"
-                " its history says: one of the two was changed by damage"
-            )
-            problems.append(Problem(kind="differs_from_history", detail=detail))
-    except StorageError as error:  # damaged, or a table is missing
-        problems.append(Problem(kind="damaged_file", detail=str(error)))
-    return problems
+def find_problems(database: Database) -> Iterator[Problem]:
+    """Yield the memories that are not what their history says. Runs inside a transaction."""
+    for memory_id in _begun_late(database):
+        detail = (
+            f"the history of memory {memory_id!r} does not begin with its addition: another"
+            " program took that out"
+        )
+        yield Problem(kind="history_without_beginning", detail=detail)
+    for difference in _differences(database):
+        detail = (
+            f"{', '.join(difference.recorded)} of memory {difference.memory_id!r} is not what"
+            " its history says: one of the two was changed by damage"
+        )
+        yield Problem(kind="differs_from_history", detail=detail)
+
+
+def number_on(database: Database) -> None:
+    """Let a history that was made anew go on after the last change that other tables tell of.
+
+    With the same numbers again, ``undo`` of an older operation took back what came after it.
+    """
+    database.run(_NUMBER_ON)
 
 
 def repair(database: Database) -> None:

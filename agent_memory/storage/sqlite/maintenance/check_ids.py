@@ -9,7 +9,6 @@ import hashlib
 from collections.abc import Iterator
 from typing import Final
 
-from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.text.encoding import decode_text
@@ -43,16 +42,11 @@ _IS_WRONG: Final = (
 _KEPT_AS: Final = "original_id"
 
 
-def find_problems(database: Database) -> list[Problem]:
-    """Return the ids that are none. Must run inside a transaction."""
-    try:
-        return [
-            Problem(kind="wrong_id", detail=f"{column} of {table} is no id: {text!r:.80}")
-            for _, table, column, data in _wrong_ids(database)
-            for text in (decode_text(data),)
-        ]
-    except StorageError as error:  # damaged, or a table is missing
-        return [Problem(kind="damaged_file", detail=str(error))]
+def find_problems(database: Database) -> Iterator[Problem]:
+    """Yield the ids that are none. Must run inside a transaction."""
+    for _, table, column, data in _wrong_ids(database):
+        detail = f"{column} of {table} is no id: {decode_text(data)!r:.80}"
+        yield Problem(kind="wrong_id", detail=detail)
 
 
 def repair(database: Database) -> None:

@@ -7,14 +7,14 @@ that cannot be read as JSON is kept in the memory's metadata.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal
 
 from agent_memory.errors import StorageCorrupt, StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
 from agent_memory.storage.sqlite.connection import SELECT_OBJECTS, Database, Row, quoted
-from agent_memory.storage.sqlite.schema_check import only_adds_columns
+from agent_memory.storage.sqlite.schema_check import IRREPLACEABLE, only_adds_columns
 
 _COMPARE_INDEX: Final = (
     "INSERT INTO memory_index (memory_index, rank) VALUES ('integrity-check', 1)"
@@ -42,6 +42,8 @@ AND NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.seq = m.seq)"""
 _COUNT_LOST_ENTRIES: Final = """
 SELECT count(*) FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)"""
 
+_MADE_OF_MEMORIES: Final = ("memory_tags", "memory_index", "memory_words", "fingerprints")
+
 _IS_BROKEN: Final = {
     # metadata first: repairing the others writes into it
     "metadata": "CASE WHEN json_valid(metadata) THEN json_type(metadata) END IS NOT 'object'",
@@ -57,21 +59,25 @@ _MEND: Final = {
 }
 
 
-def find_problems(database: Database, schema: Sequence[Row]) -> list[Problem]:
-    """Return what is wrong but for the keyword index. Must run inside a transaction.
+def find_wrong_objects(database: Database, schema: Sequence[Row]) -> Iterator[Problem]:
+    """Yield the objects that are not as they must be. Must run inside a transaction.
 
     ``schema`` has the type, name and SQL of each object that the file must have.
     """
-    problems = [
-        Problem(kind="wrong_schema", detail=f"the {kind} {name} is {fault}")
-        for kind, name, _, fault in _wrong_objects(database, schema)
-    ]
-    for look in (_damage, _unreadable, _wrong_tags, _broken_json, _orphans):
-        try:
-            problems += look(database)
-        except StorageError as error:  # damaged, or a table is missing
-            problems.append(Problem(kind="damaged_file", detail=str(error)))
-    return list(dict.fromkeys(problems))
+    for kind, name, _, fault in _wrong_objects(database, schema):
+        detail = f"the {kind} {name} is {fault}"
+        if (kind, fault) == ("table", "missing"):
+            yield Problem(kind="missing_table", detail=f"{detail}: {_advice_on_missing(name)}")
+        else:
+            yield Problem(kind="wrong_schema", detail=detail)
+
+
+def _advice_on_missing(table: str) -> str:
+    if table in IRREPLACEABLE:
+        return "`restore` brings a backup back"
+    if table in _MADE_OF_MEMORIES:
+        return "`check --repair` makes it anew of the memories"
+    return "`check --repair` makes it anew, empty; what it held is in backups alone"
 
 
 def compare_index(database: Database) -> list[Problem]:
@@ -89,14 +95,6 @@ def compare_index(database: Database) -> list[Problem]:
     return []
 
 
-def count_memories(database: Database) -> int | None:
-    """Count all memories; ``None`` where the damage does not let them be counted."""
-    try:
-        return int(database.value("SELECT count(*) FROM memories"))
-    except StorageCorrupt:
-        return None
-
-
 def repair(database: Database, schema: Sequence[Row]) -> None:
     """Repair what can be repaired. Must run inside ``database.write()``.
 
@@ -111,8 +109,7 @@ def repair(database: Database, schema: Sequence[Row]) -> None:
     for column, is_broken in _IS_BROKEN.items():
         database.run(f"UPDATE memories SET {_MEND[column]} WHERE {is_broken}")
     database.run("DELETE FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)")
-    database.run("DELETE FROM memory_tags")
-    database.run(f"INSERT INTO memory_tags (seq, tag) {_TAGS_OF_ROWS}")
+    _fill(database)
 
 
 def drop_triggers(database: Database) -> list[str]:
@@ -140,10 +137,15 @@ def forget_derived(database: Database, memory_ids: Sequence[str]) -> None:
 def rebuild_indexes(database: Database) -> None:
     """Rebuild all that is derived from memories. Must run inside ``database.write()``."""
     database.run(_REBUILD_INDEX)
+    _fill(database)
+    database.run(_QUEUE_ALL)
+
+
+def _fill(database: Database) -> None:
+    """Let the tables beside the index have what they must have of each memory."""
     database.run("DELETE FROM memory_tags")
     database.run(f"INSERT INTO memory_tags (seq, tag) {_TAGS_OF_ROWS}")
     database.run("INSERT OR IGNORE INTO fingerprints (seq) SELECT seq FROM memories")
-    database.run(_QUEUE_ALL)
 
 
 def _wrong_objects(
@@ -205,3 +207,7 @@ def _orphans(database: Database) -> list[Problem]:
     lost = database.value(_COUNT_LOST_ENTRIES)
     detail = f"{lost} scratchpad entries have no memory"
     return [Problem(kind="orphan", detail=detail)] if lost else []
+
+
+LOOKS: Final = (_damage, _unreadable, _wrong_tags, _broken_json, _orphans)
+"""What is looked for, one by one: each must run inside a transaction."""

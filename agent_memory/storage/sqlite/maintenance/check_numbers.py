@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.storage.sqlite.connection import Database
 
@@ -35,19 +34,14 @@ UPDATE operations SET first_change = min(first_change, ?1 + 1), last_change = mi
 WHERE last_change > ?1"""
 
 
-def find_problems(database: Database) -> list[Problem]:
-    """Return the tables with such numbers. Must run inside a transaction."""
-    try:
-        return [
-            Problem(
-                kind="wrong_number",
-                detail=f"the row numbers of {table} reach from {lowest} to {highest}:"
-                " `check --repair` numbers the outermost anew",
-            )
-            for table, lowest, highest in _used_up(database)
-        ]
-    except StorageError as error:  # damaged, or a table is missing
-        return [Problem(kind="damaged_file", detail=str(error))]
+def find_problems(database: Database) -> Iterator[Problem]:
+    """Yield the tables with such numbers. Must run inside a transaction."""
+    for table, lowest, highest in _used_up(database):
+        detail = (
+            f"the row numbers of {table} reach from {lowest} to {highest}:"
+            " `check --repair` numbers the outermost anew"
+        )
+        yield Problem(kind="wrong_number", detail=detail)
 
 
 def repair(database: Database) -> bool:

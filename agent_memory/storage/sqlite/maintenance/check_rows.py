@@ -13,12 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory.errors import (
-    ConfigurationError,
-    StorageError,
-    ValidationError,
-    without_secrets,
-)
+from agent_memory.errors import ConfigurationError, ValidationError, without_secrets
 from agent_memory.models.agent import Problem
 from agent_memory.models.enums import HistoryEvent, MemoryCategory
 from agent_memory.models.fields import to_json
@@ -73,18 +68,12 @@ class WrongChange(NamedTuple):
     reason: str
 
 
-def find_problems(database: Database) -> list[Problem]:
-    """Return the memories and changes that are wrong. Must run inside a transaction."""
-    problems = []
-    try:
-        for row, _, reason in _wrong_rows(database):
-            problems.append(_problem(f"memory {row['id']}", reason))
-        for change, reason in _wrong_changes(database):
-            name = f"change {change.change_id} of memory {change.memory_id}"
-            problems.append(_problem(name, reason))
-    except StorageError as error:  # damaged, or a table is missing
-        problems.append(Problem(kind="damaged_file", detail=str(error)))
-    return problems
+def find_problems(database: Database) -> Iterator[Problem]:
+    """Yield the memories and changes that are wrong. Must run inside a transaction."""
+    for row, _, reason in _wrong_rows(database):
+        yield _problem(f"memory {row['id']}", reason)
+    for change, reason in _wrong_changes(database):
+        yield _problem(f"change {change.change_id} of memory {change.memory_id}", reason)
 
 
 def repair(database: Database) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from agent_memory.errors import StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.storage.records import page_end
 from agent_memory.storage.sqlite.connection import Database, Row, quoted
@@ -30,21 +29,16 @@ class Unreadable(NamedTuple):
     columns: dict[str, bytes]
 
 
-def find_problems(database: Database, schema: Sequence[Row]) -> list[Problem]:
-    """Return the texts that are not UTF-8. Must run inside a transaction.
+def find_problems(database: Database, schema: Sequence[Row]) -> Iterator[Problem]:
+    """Yield the texts that are not UTF-8. Must run inside a transaction.
 
     ``schema`` has the type, name and SQL of each object that the file must have.
     """
-    problems = []
-    try:
-        for row in _unreadable(database, schema):
-            for column, data in row.columns.items():
-                kind = "unreadable_history" if row.table == "history" else "unreadable_text"
-                detail = f"{column} of {_name(database, row)} is not UTF-8: it has {_bad(data)}"
-                problems.append(Problem(kind=kind, detail=detail))
-    except StorageError as error:  # damaged, or a table is missing
-        problems.append(Problem(kind="damaged_file", detail=str(error)))
-    return problems
+    for row in _unreadable(database, schema):
+        for column, data in row.columns.items():
+            kind = "unreadable_history" if row.table == "history" else "unreadable_text"
+            detail = f"{column} of {_name(database, row)} is not UTF-8: it has {_bad(data)}"
+            yield Problem(kind=kind, detail=detail)
 
 
 def repair(database: Database, schema: Sequence[Row]) -> None:

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from pydantic import TypeAdapter
 from pydantic import ValidationError as PydanticValidationError
 
-from agent_memory.errors import StorageError, ValidationError, without_secrets
+from agent_memory.errors import ValidationError, without_secrets
 from agent_memory.models.agent import Problem
 from agent_memory.models.portable import (
     PortableAgent,
@@ -98,26 +98,16 @@ class WrongValue(NamedTuple):
     is_time: bool
 
 
-def find_problems(database: Database) -> list[Problem]:
-    """Return the values that are wrong. Must run inside a transaction."""
-    try:
-        return [
-            Problem(
-                kind="wrong_row",
-                detail=f"{wrong.column} of row {wrong.row_id} of {wrong.table}:"
-                f" {without_secrets(wrong.reason)}; {_ADVICE}",
-            )
-            for wrong in _wrong_values(database)
-        ] + [
-            Problem(
-                kind="wrong_row",
-                detail=f"erased_at of tombstone {tombstone.hash.hex()}: {tombstone.erased_at!r:.80}"
-                f" is no time as it is written; {_ADVICE}",
-            )
-            for tombstone in _wrong_tombstones(database)
-        ]
-    except StorageError as error:  # damaged, or a table is missing
-        return [Problem(kind="damaged_file", detail=str(error))]
+def find_problems(database: Database) -> Iterator[Problem]:
+    """Yield the values that are wrong. Must run inside a transaction."""
+    for wrong in _wrong_values(database):
+        where = f"{wrong.column} of row {wrong.row_id} of {wrong.table}"
+        detail = f"{where}: {without_secrets(wrong.reason)}; {_ADVICE}"
+        yield Problem(kind="wrong_row", detail=detail)
+    for tombstone in _wrong_tombstones(database):
+        where = f"erased_at of tombstone {tombstone.hash.hex()}"
+        detail = f"{where}: {tombstone.erased_at!r:.80} is no time as it is written; {_ADVICE}"
+        yield Problem(kind="wrong_row", detail=detail)
 
 
 def repair(database: Database) -> None:
@@ -153,6 +143,8 @@ def _wrong_values(database: Database) -> Iterator[WrongValue]:
             for name in _columns(database, table)
             if name not in _LEFT_OUT and fields.get(name, name) in model.model_fields
         ]
+        if not names:  # the table is missing
+            continue
         types = [_type(model, fields.get(name, name)) for name in names]
         for row_id, *values in database.rows(f"SELECT rowid, {', '.join(names)} FROM {table}"):
             for name, kind, value in zip(names, types, values, strict=True):

@@ -13,6 +13,7 @@ from typing import Any, Final
 from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
+from agent_memory.storage.changes import kept_reviews
 from agent_memory.storage.memory_values import NEW_ROW
 from agent_memory.storage.records import BEFORE_ALL, RowValues, page_end
 from agent_memory.storage.sqlite.tables import Table
@@ -37,13 +38,13 @@ WHERE m.seq > ?1 AND (
     WHERE instr(lower(json), ?2) OR instr(json, '\') OR octet_length(json) <> length(json)))
 ORDER BY m.seq LIMIT ?3"""
 
-# As an export has them. The rows go with their memory.
 _SELECT_REVIEWS: Final = """
-SELECT json_group_array(json_object('id', m.id, 'replaced_by', r.replaced_by, 'confidence',
-  r.confidence, 'reasoning', r.reasoning, 'proposed_at', r.proposed_at,
-  'session_id', r.session_id)), m.id
+WITH deleted AS (SELECT value FROM json_each(?))
+SELECT CASE WHEN m.id IN deleted THEN m.id ELSE r.replaced_by END,
+  m.id, r.replaced_by, r.confidence, r.reasoning, r.proposed_at, r.session_id
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
-WHERE r.dismissed_at IS NULL AND m.id IN (SELECT value FROM json_each(?)) GROUP BY m.id"""
+WHERE r.dismissed_at IS NULL AND (m.id IN deleted OR r.replaced_by IN deleted)
+ORDER BY r.review_id"""
 
 
 class MemoryRowTable(Table):
@@ -104,7 +105,7 @@ VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
 
     def delete_many(self, memory_ids: Sequence[str]) -> None:
         ids = (to_json(list(memory_ids)),)
-        reviews = self._db.rows(_SELECT_REVIEWS, ids)
+        reviews = kept_reviews(self._db.rows(_SELECT_REVIEWS, ids))  # the rows go with their memory
         self._db.run("DELETE FROM memories WHERE id IN (SELECT value FROM json_each(?))", ids)
         HistoryTable(self._db).keep_reviews(reviews)
 

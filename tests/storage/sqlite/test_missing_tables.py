@@ -1,0 +1,112 @@
+"""Files that another program took a table out of: that is told, and the table is made anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Clock, Ran
+
+from agent_memory import AgentMemory, ValidationError
+from agent_memory.models.agent import Problem
+from agent_memory.storage.sqlite import schema
+
+Visitor = Callable[[Path, str], str]
+
+KEPT = ("schema_migrations", "agent", "memories")
+"""Without these a file is no memory, or holds none."""
+TABLES = [name for kind, name, _ in schema.objects() if kind == "table" and name not in KEPT]
+MADE_OF_MEMORIES = ("memory_tags", "memory_index", "memory_words", "fingerprints")
+WRONG_SETTING = "UPDATE agent SET config = '{\"backups_kept\": -1}'"
+
+
+@pytest.fixture
+def path(root: Path) -> Path:
+    """A closed file of three memories, stored at once."""
+    with AgentMemory("bob", root=root, clock=Clock()) as memory:
+        memory.store_many(
+            [
+                {"content": "Prefer walnut wood", "tags": ["carpentry"]},
+                {"content": "An elephant at the zoo"},
+                {"content": "Thunder at night"},
+            ]
+        )
+    return memory.path
+
+
+def opened(path: Path, *, read_only: bool = False) -> AgentMemory:
+    return AgentMemory.open(path, clock=Clock(), read_only=read_only)
+
+
+def missing(problems: list[Problem]) -> str:
+    (problem,) = (it for it in problems if it.kind == "missing_table")
+    return problem.detail
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_missing_table_is_told_and_made_anew(path: Path, visitor: Visitor, table: str) -> None:
+    visitor(path, f"DROP TABLE {table};;{WRONG_SETTING}")
+    for read_only in (True, False):
+        with opened(path, read_only=read_only) as memory:
+            report = memory.check()
+        advice = "of the memories" if table in MADE_OF_MEMORIES else "empty; what it held is in"
+        assert f"table {table} is missing: `check --repair` makes it" in missing(report.problems)
+        assert advice in missing(report.problems)
+        assert "wrong_settings" in {problem.kind for problem in report.problems}
+    with opened(path) as memory:
+        report = memory.check(repair=True)
+        assert report.ok, report
+        assert missing(report.problems)
+        assert list((path.parent / "backups").glob("*repair*"))
+        assert memory.check().problems == []
+        assert [hit.memory.content for hit in memory.search("elephant")] == [
+            "An elephant at the zoo"
+        ]
+        assert memory.count(filters={"tags": ["carpentry"]}) == 1
+        assert memory.duplicates("Prefer walnut wood")
+        assert memory.count() == 3
+        memory.store("Oak is hard")
+
+
+def test_without_the_memories_there_is_nothing_to_mend(path: Path, visitor: Visitor) -> None:
+    visitor(path, "DROP TABLE memories")
+    with opened(path) as memory:
+        for repair in (False, True):
+            report = memory.check(repair=repair)
+            assert not report.ok
+            assert report.memory_count is None
+            assert "`restore` brings a backup back" in missing(report.problems)
+
+
+def test_undo_in_a_history_made_anew_takes_nothing_else_back(path: Path, visitor: Visitor) -> None:
+    visitor(path, "DROP TABLE history")
+    with opened(path) as memory:
+        assert memory.check(repair=True).ok
+        memory_id = memory.store("Oak is hard")
+        assert memory.undo().memory_ids == [memory_id]
+        memory.undo()
+        assert memory.undo().memory_ids == [memory_id]
+        assert memory.count() == 3
+
+
+@pytest.mark.parametrize("table", ["history", "operations"])
+def test_what_was_done_before_a_table_was_made_anew_is_not_undone(
+    path: Path, visitor: Visitor, table: str
+) -> None:
+    visitor(path, f"DROP TABLE {table}")
+    with opened(path) as memory:
+        assert memory.check(repair=True).ok
+        with pytest.raises(ValidationError, match=r"`check --repair`, .* nothing is left"):
+            memory.undo()
+        assert [len(memory.history(it.id)) for it in memory.list_recent()] == [1, 1, 1]
+
+
+def test_the_command_line_says_so_and_mends_it(
+    path: Path, visitor: Visitor, cli: Callable[..., Ran]
+) -> None:
+    visitor(path, "DROP TABLE history")
+    looked = cli("--agent", "bob", "check")
+    assert (looked.code, "the table history is missing" in looked.out) == (6, True), looked
+    assert cli("--agent", "bob", "check", "--repair").code == 0
+    assert cli("--agent", "bob", "check").code == 0
