@@ -131,10 +131,12 @@ class AmongIds(Filter):
 class InCategories(Filter):
     """Passes memories of one of these categories, in any case, as a tag is.
 
-    Those too that an import took as a ``note`` and whose metadata keep such a category.
+    ``foreign`` are those of them that another program's export may have called so: it is kept in
+    the metadata, beside the category ``note``.
     """
 
     names: tuple[str, ...]
+    foreign: tuple[str, ...]
 
 
 class HasTag(Filter):
@@ -268,8 +270,11 @@ def _of_columns(filters: SearchFilters | SearchFilterValues) -> list[Filter]:
         if value is not None
     ]
     if filters.category is not None:
+        from agent_memory.models.enums import MemoryCategory  # noqa: PLC0415 - seldom asked for
+
         wanted = [filters.category] if isinstance(filters.category, str) else filters.category
-        parts.append(InCategories(tuple(wanted)))
+        foreign = sorted(set(wanted) - set(MemoryCategory))
+        parts.append(InCategories(tuple(wanted), tuple(foreign)))
     return parts
 
 

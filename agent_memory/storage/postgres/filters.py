@@ -146,11 +146,11 @@ def _(filters: AmongIds) -> Condition:
 
 @compiled.register
 def _(filters: InCategories) -> Condition:
-    own = _one_of("m.category", filters.names)
-    kept = _one_of(f"(readable_json(m.metadata) ->> '{ORIGINAL_CATEGORY}')", filters.names)
-    has_key = f"strpos(m.metadata, '{ORIGINAL_CATEGORY}') > 0"
-    is_kept = f"m.category = 'note' AND {has_key} AND {kept.sql}"
-    return _joined([own, Condition(is_kept, kept.values)], " OR ", empty="false")
+    parts = [_one_of("m.category", filters.names)]
+    if filters.foreign:
+        sql = f"(readable_json(m.metadata) ->> '{ORIGINAL_CATEGORY}')"
+        parts.append(_one_of(sql, filters.foreign))
+    return _joined(parts, " OR ", empty="false")
 
 
 def _one_of(sql: str, names: Sequence[str]) -> Condition:

@@ -131,12 +131,12 @@ def _(filters: AmongIds) -> Condition:
 
 @compiled.register
 def _(filters: InCategories) -> Condition:
-    own = _one_of("m.category", filters.names)
-    key = f"m.metadata ->> '{ORIGINAL_CATEGORY}'"
-    kept = _one_of(f"CASE WHEN json_valid(m.metadata) THEN {key} END", filters.names)
-    # Reading the JSON of every note took twice as long as looking whether it has the key.
-    is_kept = f"m.category = 'note' AND instr(m.metadata, '{ORIGINAL_CATEGORY}') AND {kept.sql}"
-    return _joined([own, Condition(is_kept, kept.values)], " OR ", empty="0")
+    parts = [_one_of("m.category", filters.names)]
+    if filters.foreign:
+        key = f"m.metadata ->> '{ORIGINAL_CATEGORY}'"
+        sql = f"CASE WHEN json_valid(m.metadata) THEN {key} END"
+        parts.append(_one_of(sql, filters.foreign))
+    return _joined(parts, " OR ", empty="0")
 
 
 def _one_of(sql: str, names: Sequence[str]) -> Condition:

@@ -1010,18 +1010,6 @@ def test_an_unknown_category_becomes_a_note_and_is_given_back(
     assert memory.get("a") == kept
 
 
-@pytest.mark.parametrize("category", ["user_facts", "Decision", "Größe"])
-def test_a_category_that_an_import_kept_is_found_in_any_case(
-    memory: AgentMemory, tmp_path: Path, category: str
-) -> None:
-    memory.import_(saved(tmp_path, lines({"id": "a", "content": "x", "category": category})))
-    memory.store("another", id="b")
-    for written in (category, category.lower(), category.upper()):
-        found = memory.list_recent(filters={"category": written})
-        assert [it.id for it in found] == ["a"], written
-    assert memory.count(filters={"category": "note"}) == 2
-
-
 def test_a_category_that_the_agent_knows_stays(memory: AgentMemory, tmp_path: Path) -> None:
     memory.configure(categories=["user_facts"])
     path = saved(tmp_path, lines({"id": "a", "content": "x", "category": "user_facts"}))
