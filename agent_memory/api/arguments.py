@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ValidationError as PydanticValidationError
@@ -20,6 +21,7 @@ from agent_memory.models.record import Record
 from agent_memory.models.safety import SecretPolicy
 from agent_memory.models.search import SearchFilters
 from agent_memory.models.times import parse_end, parse_time, to_utc
+from agent_memory.runtime.files import is_there
 from agent_memory.runtime.paths import EMBEDDER_VARIABLE, SESSION_VARIABLE
 
 Model = TypeVar("Model", bound=Record)
@@ -179,11 +181,14 @@ def check_order(order: str) -> MemoryOrder:
 
 
 def check_existing_path(path: str | os.PathLike[str]) -> str:
-    """Return the path of a file or folder that is there, or raise ``ValidationError``."""
+    """Return the path of a file or folder that is there, or raise ``ValidationError``.
+
+    Raises ``StorageUnavailable`` where nobody can say.
+    """
     if not isinstance(path, str | os.PathLike):
         raise ValidationError.of("path", f"must be a path, not a {type(path).__name__}", path)
     text = os.path.expanduser(os.fspath(path))  # noqa: PTH111 - a path may be bytes or a NUL
-    if not isinstance(text, str) or "\x00" in text or not os.path.exists(text):  # noqa: PTH110
+    if not isinstance(text, str) or "\x00" in text or not is_there(Path(text)):
         raise ValidationError.of("path", f"there is no such file or folder: {text!r:.300}", path)
     return text
 

@@ -13,6 +13,7 @@ from agent_memory.errors import AgentMemoryError
 from agent_memory.models.agent import AgentInfo, AgentSummary
 from agent_memory.models.times import now_utc
 from agent_memory.runtime.addresses import Address, AgentAddress
+from agent_memory.runtime.files import is_there
 from agent_memory.runtime.paths import agent_address, agent_files, import_advice, server_root
 from agent_memory.services.store import Store
 from agent_memory.storage.opening import agents_of
@@ -42,7 +43,7 @@ def has_memories(agent_id: str, root: str | os.PathLike[str] | None = None) -> b
     """Return whether there are memories of an agent under a root. Nothing is made."""
     address = agent_address(agent_id, root)
     if isinstance(address, Path):
-        return address.exists()
+        return is_there(address)
     return agent_id in agents_of(address.server)
 
 
@@ -63,7 +64,7 @@ def _summary_of(address: AgentAddress) -> AgentSummary:
 
 
 def _summary(name: str, path: Path) -> AgentSummary:
-    if not path.exists():
+    if not is_there(path):
         return AgentSummary(
             agent_id=name, path=str(path), storage_size_mb=0.0, problem=import_advice(path)
         )

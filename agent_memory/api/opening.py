@@ -28,7 +28,7 @@ from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.times import now_utc, to_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.addresses import Address
-from agent_memory.runtime.files import tighten_folder, translated_errors
+from agent_memory.runtime.files import is_there, tighten_folder
 from agent_memory.services.embedding.auto_migration import AutoMigration
 from agent_memory.services.embedding.choice import settings_of
 from agent_memory.services.embedding.service import EmbeddingService
@@ -148,12 +148,9 @@ class OpenMemory(WithCheckedFlags):
         chosen: MemoryOptions = {**_DEFAULTS, **options}
         _refuse_unfit(chosen)
         makes_none = chosen["read_only"] or not chosen["create"]
-        if makes_none and isinstance(address, Path):
-            with translated_errors(address, "looked at"):
-                is_there = address.exists()
-            if not is_there:
-                advice = paths.import_advice(address) or ""
-                raise AgentNotFound(f"{address} does not exist. {advice}".rstrip())
+        if makes_none and isinstance(address, Path) and not is_there(address):
+            advice = paths.import_advice(address) or ""
+            raise AgentNotFound(f"{address} does not exist. {advice}".rstrip())
         config = validate_model(MemoryToolConfig, chosen["config"])
         self._config = config
         self._clock = chosen["clock"]

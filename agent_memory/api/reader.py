@@ -19,7 +19,7 @@ from agent_memory.models.excerpt import MemoryExcerpt, SearchFilterValues, Searc
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.times import now_utc
 from agent_memory.runtime import paths
-from agent_memory.runtime.files import tighten_folder
+from agent_memory.runtime.files import is_there, tighten_folder
 from agent_memory.services.excerpts import Excerpts
 
 
@@ -52,7 +52,7 @@ class MemoryReader(WithCheckedFlags):
         """
         check_flags(read_only=read_only, by_keyword=by_keyword)
         address = paths.agent_address(agent_id, root)
-        if not isinstance(address, Path) or not address.exists():
+        if not isinstance(address, Path) or not is_there(address):
             return None
         excerpts = Excerpts(address, agent_id, clock=now_utc, read_only=read_only)
         with contextlib.ExitStack() as opened:

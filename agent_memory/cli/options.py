@@ -36,6 +36,7 @@ from agent_memory.cli.readers import asked
 from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
 from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
 from agent_memory.runtime.addresses import Address
+from agent_memory.runtime.files import is_there
 from agent_memory.runtime.paths import (
     EMBEDDER_VARIABLE,
     agent_address,
@@ -211,7 +212,7 @@ class Session:
         """Return whether the memories that are meant are there."""
         address = self.address()
         if isinstance(address, Path):
-            return address.exists()
+            return is_there(address)
         return agent_memory.AgentMemory.exists(self.agent or "", self.root)
 
     def path(self) -> Path:

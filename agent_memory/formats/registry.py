@@ -162,7 +162,9 @@ def recognise(path: Path) -> Reader:
         raise ValidationError(f"{path}: is the index of a folder of memories: import the folder")
     for candidate in _candidates(sample):
         loaded = reader(candidate.name)
-        if loaded.recognises(sample):
+        with translated_errors(path, "read"):  # a folder that may not be entered
+            is_known = loaded.recognises(sample)
+        if is_known:
             return loaded
     raise ValidationError(
         f"{path}: {_looks(sample)}. If it holds memories, name its format with --format:"

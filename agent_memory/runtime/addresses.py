@@ -22,6 +22,8 @@ _DEFAULT_POOL_SIZE: Final = 10
 _MOST_CONNECTIONS: Final = 1_000
 _OF_HOSTS: Final = ("host", "hostaddr", "port", "target_session_attrs")
 """Options that name the servers of the address, and which of them is meant."""
+_UNREADABLE_USER: Final = re.compile(r"[@\s]|%00|%(?![0-9A-Fa-f]{2})")
+"""What of a user with a password the client library refuses, with an error that quotes it."""
 _SECRET: Final = ("password", "sslpassword", "passfile", "sslkey", "oauth_client_secret")
 
 
@@ -72,8 +74,9 @@ class AgentAddress(NamedTuple):
     agent_id: str
 
     def __str__(self) -> str:
-        """Return the location with the agent."""
-        return f"{self.server.location} (agent {self.agent_id})"
+        """Return the location with the agent; without one, that of all agents."""
+        of_agent = f" (agent {self.agent_id})" if self.agent_id else ""
+        return f"{self.server.location}{of_agent}"
 
 
 Address = Path | AgentAddress
@@ -91,13 +94,14 @@ def server_address(url: str) -> ServerAddress:
     place, _, query = rest.partition("?")
     server, slash, database = place.partition("/")
     written = [part for part in query.split("&") if not part.startswith("replica=")]
-    if any("@" in part for part in (database, *written)):
+    user, at, hosts = server.rpartition("@")
+    if _UNREADABLE_USER.search(user) or any("@" in part for part in (database, *written)):
         # "app:pa/ss@host": half of the password was the port, and half was shown as the database.
         raise ConfigurationError(
-            f"{scheme}://… has an @ behind a / or ?: in a password write / as %2F, ? as %3F and @"
-            " as %40, elsewhere @ as %40; better, leave the password to PGPASSWORD or ~/.pgpass"
+            f"{scheme}://… cannot be read: in a password write / as %2F, ? as %3F, % as %25 and a"
+            " blank as %20, there and elsewhere @ as %40; better, leave the password to PGPASSWORD"
+            " or ~/.pgpass"
         )
-    user, at, hosts = server.rpartition("@")
     shown = f"{user.partition(':')[0]}{at}{hosts}{slash}{database}"
     if scheme not in POSTGRES_SCHEMES:
         return ServerAddress(url, "", _DEFAULT_POOL_SIZE, f"{scheme}://{shown}")
@@ -141,8 +145,9 @@ def _conninfo(place: str, options: Sequence[tuple[str, str]]) -> str:
 def _hosts(text: str) -> str:
     """Return hosts, with a port or without, as an address has them before its database."""
     if re.fullmatch(r"[^@?#\s,]+(,[^@?#\s,]+)*", text) is None or "//" in text:
+        shown = re.sub(".*@", "…@", text)  # a password may be in it
         raise ConfigurationError(
-            f"replica={text!r:.80} cannot be: give the host of the replica, with its port or"
+            f"replica={shown!r:.80} cannot be: give the host of the replica, with its port or"
             " without, such as replica=db2:5432; user, password and options are those of the"
             " address itself"
         )

@@ -71,6 +71,20 @@ def tighten_folder(folder: Path) -> None:
             folder.chmod(0o700)
 
 
+def is_there(path: Path) -> bool:
+    """Return whether there is a file or a folder. Raises ``StorageUnavailable`` if nobody can say.
+
+    ``Path.exists`` raises the system's error, or says no, of a folder that may not be entered.
+    """
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise StorageUnavailable(f"{path} cannot be looked at: {error}") from error
+    return True
+
+
 def refuse_unfit_file(path: Path) -> None:
     """Refuse what is not a plain file."""
     try:

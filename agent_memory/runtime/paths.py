@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,7 @@ Root = str | os.PathLike[str] | ServerAddress
 
 ROOT_VARIABLE: Final = "AGENT_MEMORY_ROOT"
 AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
+_NEARLY_A_SERVER: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+:/")
 SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
 EMBEDDER_VARIABLE: Final = "AGENT_MEMORY_EMBEDDER"
 
@@ -46,6 +48,12 @@ def memory_root(root: str | os.PathLike[str] | None = None) -> Path:
     if server is not None:
         raise ConfigurationError(f"{server} is a database, and no directory: give a directory")
     chosen = _text(root) if root is not None else os.environ.get(ROOT_VARIABLE, "")
+    if _NEARLY_A_SERVER.match(chosen):  # a folder of that name would have the password in it
+        scheme = chosen.partition(":")[0].strip()
+        raise ConfigurationError(
+            f"{scheme}:/… is no directory, and no address of a database: one begins with"
+            " postgresql://, in small letters and with nothing before it"
+        )
     return _resolved(_absolute(chosen or DEFAULT_MEMORY_ROOT))
 
 

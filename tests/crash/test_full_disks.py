@@ -188,3 +188,17 @@ def test_acknowledged_memories_stay_while_a_disk_runs_full(tmp_path: Path) -> No
     with AgentMemory.open(tmp_path / "larger" / NAME) as memory:
         assert [one for one in acknowledged if memory.get(one) is None] == []
         assert memory.check().problems == []
+
+
+def test_a_disk_of_temporary_files_that_is_full_is_not_taken_for_the_memory_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite keeps there what it may have to undo of one statement that writes much."""
+    many = [{"content": f"fact {number} of the walnut " + "x" * 3000} for number in range(300)]
+    with small_disk(tmp_path / "disk", 64) as disk, opened(tmp_path / NAME) as memory:
+        monkeypatch.setenv("TMPDIR", str(disk))
+        with _filled(disk, 0), pytest.raises(StorageFull, match="TMPDIR"):
+            memory.store_many(many)
+        assert memory.count() == 0
+        monkeypatch.setenv("TMPDIR", str(tmp_path))
+        assert len(memory.store_many(many)) == 300

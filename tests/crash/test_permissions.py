@@ -336,3 +336,41 @@ for verb, root in ((opens, closed), (reads, closed), (list_agents, closed),
     except StorageUnavailable as error:
         print(type(error).__name__, root in str(error))
 """
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root becomes another")
+def test_an_agent_of_somebody_else_is_neither_absent_nor_a_fault_of_ours(
+    public_folder: Path, tmp_path: Path
+) -> None:
+    with AgentMemory("bob", root=public_folder) as memory:
+        memory.store("Deploys need two approvals")
+    printed = finished(_LOOKS_AS_NOBODY, public_folder, tmp_path).splitlines()
+    assert printed[-7:] == ["refused"] * 7
+
+
+_LOOKS_AS_NOBODY = """
+import os, sys
+from agent_memory import AgentMemory, AgentMemoryError, MemoryReader, StorageUnavailable
+from agent_memory.cli.commands import cli
+place, warm = sys.argv[1:]
+agent = f"{place}/bob"
+memory = AgentMemory("warm", root=warm)
+memory.store("loads what is loaded late: it may lie where only root can read")
+memory.import_(memory.export(f"{warm}/warm.yaml").path)
+def command(*words):
+    cli(["--root", place, "--agent", "bob", *words], standalone_mode=False)
+def refused(verb, *words):
+    try:
+        print("no error:", verb(*words))
+    except (AgentMemoryError, OSError) as error:
+        is_ours = type(error) is StorageUnavailable and place in str(error)
+        print("refused" if is_ours else repr(error))
+cli(["--root", warm, "--agent", "warm", "info"], standalone_mode=False)
+os.setgid(65534); os.setuid(65534)
+refused(lambda: AgentMemory.exists("bob", place))
+refused(lambda: MemoryReader.open("bob", root=place))
+refused(lambda: memory.import_(agent))
+refused(lambda: memory.import_(f"{agent}/memories.db"))
+for words in (["info"], ["store", "x"], ["import", f"{warm}/warm.yaml"]):
+    refused(command, *words)
+"""

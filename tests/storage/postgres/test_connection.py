@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -413,6 +414,10 @@ def test_a_forked_child_has_connections_of_its_own(database: Database) -> None:
         "postgresql://bob:5432/ret@host/db",
         "postgresql://bob@corp:s3c/ret@host/db",
         "postgresql://host/db?user=bob@s3c",
+        "postgresql://bob:s3c@ret@host/db",
+        "postgresql://bob:s3c%ret@host/db",
+        "postgresql://bob:s3c%00ret@host/db",
+        "postgresql://bob:s3c ret@host/db",
     ],
 )
 def test_a_password_that_is_cut_in_the_middle_is_refused_and_not_shown(url: str) -> None:
@@ -420,6 +425,17 @@ def test_a_password_that_is_cut_in_the_middle_is_refused_and_not_shown(url: str)
         server_address(url)
     assert "s3c" not in str(raised.value)
     assert "ret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("scheme", ["POSTGRESQL://", " postgresql://", "postgresql:/"])
+def test_what_is_nearly_an_address_makes_no_folder(
+    scheme: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigurationError, match="begins with postgresql://") as raised:
+        AgentMemory("bob", root=f"{scheme}bob:s3cret@host/db")
+    assert "s3cret" not in str(raised.value)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_no_message_and_no_name_shows_the_password() -> None:
@@ -430,6 +446,29 @@ def test_no_message_and_no_name_shows_the_password() -> None:
         Database(AgentAddress(address, "bob"))
     assert "s3cret" not in str(failure.value)
     assert "127.0.0.1" in str(failure.value)
+    with pytest.raises(ConfigurationError, match="…@db2") as refused:
+        server_address("postgresql://db1/m?replica=bob:s3cret@db2")
+    assert "s3cret" not in str(refused.value)
+
+
+def test_who_is_not_let_in_is_told_so(postgres: PostgresServer) -> None:
+    with pytest.raises(StorageUnavailable, match=r"lets this user in.*does not exist") as refused:
+        AgentMemory.agents(postgres.url("nobody"))
+    assert "(agent" not in str(refused.value)  # nobody's memories were asked for
+
+
+@pytest.mark.parametrize("setting", ["row_security", "standard_conforming_strings"])
+def test_what_a_role_has_switched_off_is_on_in_each_transaction(
+    setting: str, postgres: PostgresServer
+) -> None:
+    postgres.administer(f"ALTER ROLE app SET {setting} = off")
+    try:
+        with AgentMemory("bob", root=postgres.url(schema=f"without_{setting}")) as memory:
+            memory.store("the oven is broken")
+            assert memory.search("oven")[0].memory.content == "the oven is broken"
+            assert memory.check().problems == []
+    finally:
+        postgres.administer(f"ALTER ROLE app RESET {setting}")
 
 
 def test_a_database_that_is_not_there_is_said_at_once(postgres: PostgresServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,6 +100,20 @@ def test_a_name_too_long_for_the_file_system_is_a_storage_error(
     # 252 characters fit, but not with "-wal" behind them.
     with pytest.raises(StorageError, match="aaaa"):
         AgentMemory.open(folder / ("a" * length))
+
+
+@pytest.mark.skipif(os.name != "posix", reason="SQLite's limit is another on Windows")
+def test_a_path_that_only_sqlite_finds_too_long_leaves_no_empty_file(tmp_path: Path) -> None:
+    folder = tmp_path
+    while len(os.fsencode(folder)) < 400:
+        folder /= "d" * 90
+    longest = folder / ("m" * (504 - len(os.fsencode(folder)) - len("/.db")) + ".db")
+    with AgentMemory.open(longest) as memory:
+        memory.store("kept")
+    folder /= "d" * 90
+    with pytest.raises(StorageUnavailable, match="504 bytes"):
+        AgentMemory.open(folder / "memories.db")
+    assert not folder.exists()
 
 
 def test_a_path_is_never_taken_for_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

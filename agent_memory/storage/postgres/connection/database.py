@@ -50,6 +50,11 @@ _IS_DURABLE: Final = (
 """What is acknowledged is on the disk, whatever the server does by itself; it may promise more."""
 _IS_NOT_DURABLE: Final = "set_config('synchronous_commit', 'off', true)"
 _MAY_IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = 0"
+_AS_EVER: Final = (
+    "set_config('row_security', 'on', true), set_config('standard_conforming_strings', 'on', true)"
+)
+"""What a role or a database may have set otherwise: row-level security would then refuse each
+query, and a backslash in a constraint would mean another."""
 _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
@@ -293,7 +298,7 @@ class Database:
 
     def _search_path(self) -> str:
         """Return what makes names mean the tables of the schema, and no temporary ones."""
-        return f"set_config('search_path', '{self.schema}, pg_temp', true)"
+        return f"set_config('search_path', '{self.schema}, pg_temp', true), {_AS_EVER}"
 
     @contextlib.contextmanager
     def _begun(

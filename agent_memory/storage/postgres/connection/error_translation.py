@@ -56,7 +56,9 @@ _KINDS: Final[dict[str, tuple[type[AgentMemoryError], str]]] = {
 """The library's error and what to do, by SQLSTATE."""
 
 _OF_POOL: Final = (psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed)
-_UNREACHABLE: Final = "cannot be reached: check that the server runs, and the address"
+_UNREACHABLE: Final = (
+    "cannot be reached: check the address, and that the server runs and lets this user in"
+)
 _UNDONE: Final = ("40001", "40P01")
 """States in which the server took a transaction back so that others could go on."""
 _OF_VALUES: Final = ("22", "23")

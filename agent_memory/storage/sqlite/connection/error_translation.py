@@ -25,8 +25,8 @@ from agent_memory.runtime.files import lacks_space_for_a_file
 from agent_memory.storage.sqlite.connection.introspection import damage
 
 _TOO_LARGE: Final = (
-    "does not fit: free space on its disk. Nothing stored was lost; where there is space,"
-    " `agent-memory check` says what is wrong"
+    "does not fit: free space on its disk, or on that of temporary files (TMPDIR). Nothing stored"
+    " was lost; where there is space, `agent-memory check` says what is wrong"
 )
 _KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
     (apsw.BusyError, StorageLocked, "is held by another process: try again in a moment"),

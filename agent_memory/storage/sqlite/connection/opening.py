@@ -13,6 +13,7 @@ from agent_memory.errors import (
     NotAMemoryFile,
     StorageCorrupt,
     StorageReadOnly,
+    StorageUnavailable,
     other_agent,
 )
 from agent_memory.runtime.files import create_private_file, refuse_unfit_file, tighten_rights
@@ -34,6 +35,8 @@ _OF_SPACE: Final = (apsw.FullError, apsw.IOError, apsw.CantOpenError)
 """What SQLite may raise where there is no space."""
 _FIRST_MIGRATION: Final = "0001_memories.sql"
 _READ_IT: Final = "check its permissions, or open it with read_only=True"
+_LONGEST_PATH: Final = 504
+"""Bytes, of which SQLite takes 512 outside of Windows, with the ``-journal`` behind a path."""
 _LOOKS: Final = 3
 _FORMATS: Final = 18
 """Where the header says which format the file has, to read and to write: of one that is newer,
@@ -55,6 +58,11 @@ def open_connection(
     Returns the journal that it has, too. On a full disk the connection may be one for a single
     transaction: ``is_makeshift`` tells.
     """
+    if os.name == "posix" and len(os.fsencode(path)) > _LONGEST_PATH:
+        raise StorageUnavailable(
+            f"…{str(path)[-80:]} is a path of more than {_LONGEST_PATH} bytes: SQLite takes none"
+            " that is longer. Shorten it"
+        )
     settings = _Settings(path, read_only, durable, journal_mode.choose_journal(path))
     if create and not read_only:
         create_private_file(path)

@@ -84,14 +84,15 @@ def copy_pages(source: apsw.Connection, path: Path) -> None:
 
 @contextlib.contextmanager
 def full_disk_translated(connection: apsw.Connection, path: Path) -> Iterator[None]:
-    """Raise ``StorageFull`` where a quota or a limit ends the writing of a file, too.
+    """Raise ``StorageFull`` that names the file which does not fit, and not that which is copied.
 
-    To SQLite that is an error of the disk like any other.
+    Where a quota or a limit ends the writing of a file, too: to SQLite that is an error of the disk
+    like any other.
     """
     try:
         yield
-    except apsw.IOError as error:
-        if connection.system_errno not in _NO_MORE:
+    except (apsw.FullError, apsw.IOError) as error:
+        if isinstance(error, apsw.IOError) and connection.system_errno not in _NO_MORE:
             raise
         raise StorageFull(
             f"{path} does not fit: free space on its disk. Nothing stored was lost ({error})"
