@@ -36,14 +36,11 @@ def row_of_change(change: Change) -> tuple[str | None, ...]:
 
 
 def kept_reviews(rows: Iterable[Sequence[Any]]) -> list[tuple[str, str]]:
-    """Return the reviews of deleted memories as ``keep_reviews`` takes them.
-
-    Each row has the id of the memory that keeps a review, then what ``KEPT_OF_REVIEW`` names.
-    """
+    """Return the reviews of deleted memories as ``keep_reviews`` takes them, given their values."""
     by_memory: dict[str, list[dict[str, Any]]] = {}
-    for memory_id, *values in rows:
-        review = dict(zip(KEPT_OF_REVIEW, values, strict=True))
-        by_memory.setdefault(memory_id, []).append(review)
+    for row in rows:
+        review = dict(zip(KEPT_OF_REVIEW, row, strict=True))
+        by_memory.setdefault(review["id"], []).append(review)
     return [(to_json(reviews), memory_id) for memory_id, reviews in by_memory.items()]
 
 

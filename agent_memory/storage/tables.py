@@ -160,8 +160,7 @@ class MemoryRowTable(Protocol):
     def delete_many(self, memory_ids: Sequence[str]) -> None:
         """Remove several rows; their history stays.
 
-        It keeps the open reviews of them, or by them: in ``reviews`` of the old values, JSON as in
-        exports. What is between two of them is kept by the one that is in question.
+        It keeps their open reviews: in ``reviews`` of the old values, JSON as in exports.
         """
 
     def is_free(self, row_id: int) -> bool:
@@ -215,12 +214,6 @@ class HistoryTable(Protocol):
 
     def insert(self, changes: Iterable[Change]) -> None:
         """Insert changes that were made in another file, in order."""
-
-    def keep_reviews(self, reviews: Iterable[tuple[str, str]]) -> None:
-        """Keep reviews with the last change of memories, if that deleted them.
-
-        Those of each are JSON as an export has them; the id follows.
-        """
 
     def forget_reviews(self) -> None:
         """Forget the reviews that are kept with deletions."""

@@ -336,47 +336,6 @@ def test_what_was_in_question_is_not_asked_anew_by_what_is_gone(
     assert memory.reviews() == []
 
 
-@pytest.mark.parametrize("first", ["pasta", "wheat"])
-@pytest.mark.parametrize("is_approved", [False, True])
-def test_what_was_in_question_is_asked_anew_when_both_are_there_again(
-    memory: AgentMemory, first: str, is_approved: bool
-) -> None:
-    wheat = update(memory, "pasta", PASTA, "Alice is allergic to wheat", reasoning="a guess")
-    (done,) = carry_out(memory, wheat._replace(in_review=True))
-    ids = {"pasta": "pasta", "wheat": str(done.memory_id)}
-    asked = memory.reviews()
-    if is_approved:
-        memory.approve(asked[0].review_id)
-    for memory_id in ids.values():
-        if memory.get(memory_id) is not None:
-            memory.delete(memory_id)
-    second = next(name for name in ids if name != first)
-    memory.undo(memory.history(ids[first])[0].change_id)
-    assert memory.reviews() == []
-    memory.undo(memory.history(ids[second])[0].change_id)
-    number = {"review_id"}
-    assert [it.model_dump(exclude=number) for it in memory.reviews()] == [
-        it.model_dump(exclude=number) for it in asked
-    ]
-    assert memory.check().problems == []
-
-
-def test_what_a_deleted_memory_asked_is_asked_anew_with_it(memory: AgentMemory) -> None:
-    wheat = update(memory, "pasta", PASTA, "Alice is allergic to wheat", in_review=True)
-    (done,) = carry_out(memory, wheat)
-    new = str(done.memory_id)
-    for delete_it in (
-        memory.undo,
-        lambda: memory.delete(new),
-        lambda: memory.delete_many(["pasta", new]),
-        lambda: memory.delete_many([new, "pasta"]),
-    ):
-        delete_it()
-        assert memory.reviews() == []
-        assert new in memory.undo().memory_ids
-        assert [(it.memory_id, it.replaced_by) for it in memory.reviews()] == [("pasta", new)]
-
-
 @pytest.mark.parametrize("has_erased", [False, True])
 def test_what_was_in_question_when_it_was_deleted_goes_out_and_comes_back(
     memory: AgentMemory, tmp_path: Path, has_erased: bool

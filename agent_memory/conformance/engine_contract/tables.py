@@ -388,24 +388,6 @@ class ReviewContract:
             engine.history.forget_reviews()
         assert all("reviews" not in change.old for change in engine.history.iterate())
 
-    def test_the_history_keeps_the_questions_by_what_is_deleted(self, engine: Engine) -> None:
-        (row_id, _) = stored(engine, memory_of(1), memory_of(2))
-        with engine.write():
-            for newer in ("mem-2", None):
-                engine.reviews.add(
-                    row_id,
-                    replaced_by=newer,
-                    confidence=None,
-                    reasoning=None,
-                    session_id="s",
-                    now=NOW,
-                )
-            engine.memory_rows.delete("mem-2")
-        deletion = engine.history.of_memory("mem-2")[-1]
-        (question,) = json.loads(deletion.old["reviews"])
-        assert (question["id"], question["replaced_by"]) == ("mem-1", "mem-2")
-        assert [review.replaced_by for review in engine.reviews.all()] == [None]
-
 
 class RejectionContract:
     """Values that must not be stored."""

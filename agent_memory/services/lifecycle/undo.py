@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import ValidationError
 from agent_memory.models.columns import HISTORIC, USAGE
-from agent_memory.models.fields import to_json
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
@@ -51,17 +50,13 @@ def undo(
     for change in changes:
         by_memory.setdefault(change.memory_id, []).append(change)
     before = engine.operations.last_number()
-    changed: list[str] = []
-    questions: list[object] = []
+    changed = []
     admission = Admission(engine)
     for memory_id, memory_changes in by_memory.items():
         _refuse_if_changed_since(engine, memory_id, memory_changes)
         target = _reverted(engine.memory_rows.get(memory_id), memory_changes)
         if _set_row(engine, admission, memory_id, target, now=now):
             changed.append(memory_id)
-            questions += _questions_of(target)
-    if questions:
-        _ask_anew(engine, questions)
     if change_id is not None and not changed:
         message = "what it changed is already as it was before: there is nothing left to undo"
         raise ValidationError.of("change_id", message, change_id)
@@ -306,43 +301,24 @@ def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> 
     if entry := target.get("scratchpad"):
         reason, _, entered_at = str(entry).partition(" ")
         engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
+    if questions := target.get("reviews"):
+        _ask_anew(engine, row_id, read_json(str(questions)))
 
 
-def _questions_of(row: Mapping[str, Any] | None) -> list[object]:
-    """Return what was asked of a memory, or by it, when it was deleted."""
-    kept = None if row is None else row.get("reviews")
-    questions = read_json(str(kept)) if kept else None
-    return questions if isinstance(questions, list) else []
+def _ask_anew(engine: Engine, row_id: int, questions: object) -> None:
+    """Put a memory in question as it was when it was deleted.
 
-
-def _ask_anew(engine: Engine, questions: Iterable[object]) -> None:
-    """Ask what was in question when memories were deleted that are there again.
-
-    Where the other memory of a question is gone meanwhile, that one's deletion keeps it from now
-    on. Nothing is asked of what another program wrote into the history.
+    Not by a memory that is gone meanwhile, nor by what another program wrote into the history.
     """
     import pydantic  # noqa: PLC0415 - slow, and seldom asked for
 
     from agent_memory.models.portable import PortableReview  # noqa: PLC0415
 
-    for question in questions:
+    for question in questions if isinstance(questions, list) else ():
         try:
             review = PortableReview.model_validate(question)
         except pydantic.ValidationError:
             continue
-        row_id = engine.memories.row_id_of(review.id)
-        if row_id is None:
-            _keep_question(engine, review.id, question)
-        elif review.replaced_by is not None and not engine.memories.exists(review.replaced_by):
-            _keep_question(engine, review.replaced_by, question)
-        else:
+        if review.replaced_by is None or engine.memories.exists(review.replaced_by):
             values = {**review.model_dump(), "proposed_at": format_time(review.proposed_at)}
             engine.reviews.put(row_id, values)
-
-
-def _keep_question(engine: Engine, memory_id: str, question: object) -> None:
-    """Keep a question with the deletion of a memory; nothing is kept of one that was erased."""
-    for deletion in engine.history.of_memory(memory_id)[-1:]:
-        kept = _questions_of(deletion.old)
-        if question not in kept:
-            engine.history.keep_reviews([(to_json([*kept, question]), memory_id)])

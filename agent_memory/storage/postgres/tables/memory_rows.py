@@ -39,11 +39,9 @@ ORDER BY m.seq LIMIT %(limit)s"""
 
 # As an export has them. The rows go with their memory.
 _SELECT_REVIEWS: Final = """
-SELECT CASE WHEN m.id = ANY(d.ids) THEN m.id ELSE r.replaced_by END,
-  m.id, r.replaced_by, r.confidence, r.reasoning, r.proposed_at, r.session_id
-FROM (SELECT %s::text[] AS ids) AS d, reviews AS r JOIN memories AS m USING (agent_id, seq, version)
-WHERE r.dismissed_at IS NULL AND (m.id = ANY(d.ids) OR r.replaced_by = ANY(d.ids))
-ORDER BY r.review_id"""
+SELECT m.id, r.replaced_by, r.confidence, r.reasoning, r.proposed_at, r.session_id
+FROM reviews AS r JOIN memories AS m USING (agent_id, seq, version)
+WHERE r.dismissed_at IS NULL AND m.id = ANY(%s) ORDER BY r.review_id"""
 
 
 class MemoryRowTable(Table):

@@ -128,6 +128,10 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
         self._db.run_many(_INSERT, map(row_of_change, changes))
 
     def keep_reviews(self, reviews: Iterable[tuple[str, str]]) -> None:
+        """Keep with the last change of memories, which deleted them, the reviews that they had.
+
+        Those of each are JSON as an export has them; the id follows.
+        """
         self._db.run_many(_KEEP_REVIEWS, reviews)
 
     def forget_reviews(self) -> None:

@@ -39,12 +39,9 @@ WHERE m.seq > ?1 AND (
 ORDER BY m.seq LIMIT ?3"""
 
 _SELECT_REVIEWS: Final = """
-WITH deleted AS (SELECT value FROM json_each(?))
-SELECT CASE WHEN m.id IN deleted THEN m.id ELSE r.replaced_by END,
-  m.id, r.replaced_by, r.confidence, r.reasoning, r.proposed_at, r.session_id
+SELECT m.id, r.replaced_by, r.confidence, r.reasoning, r.proposed_at, r.session_id
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
-WHERE r.dismissed_at IS NULL AND (m.id IN deleted OR r.replaced_by IN deleted)
-ORDER BY r.review_id"""
+WHERE r.dismissed_at IS NULL AND m.id IN (SELECT value FROM json_each(?)) ORDER BY r.review_id"""
 
 
 class MemoryRowTable(Table):
