@@ -37,7 +37,6 @@ from agent_memory.models.graph import (
     clean_name,
     clean_relationship,
 )
-from agent_memory.models.times import parse_end
 from agent_memory.services.graph.changes import Fact
 from agent_memory.services.graph.service import keys_of, query_words, worth_of
 
@@ -200,13 +199,14 @@ class MemoryGraph(WithCheckedFlags):
     ) -> GraphChange:
         """Say that something holds no more, from ``valid_to`` (now) on. It stays in the past.
 
-        A date alone is the end of its day, as ``until`` is. Raises ``ValidationError`` where there
-        is no such relationship that holds, and ``MemoryNotFound``.
+        Raises ``ValidationError`` where there is no such relationship that holds, and
+        ``MemoryNotFound``.
         """
         update = {"action": GraphAction.DELETE, "source": source, "relationship": relationship,
                 "target": target}  # fmt: skip
-        end = None if valid_to is None else parse_moment("valid_to", valid_to, read=parse_end)
-        change = self._apply_one(update, end, memory_id=memory_id, user_id=user_id, run_id=None)
+        change = self._apply_one(
+            update, valid_to, memory_id=memory_id, user_id=user_id, run_id=None
+        )
         if change.refused:
             shown = f"{source} {relationship} {target}"
             raise ValidationError.of("relationship", f"{change.note}: {shown!r:.300}", shown)

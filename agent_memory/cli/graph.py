@@ -144,12 +144,7 @@ def add(session: Session, /, **fields: Any) -> None:
 @click.argument("source")
 @click.argument("relationship")
 @click.argument("target")
-@click.option(
-    "--to",
-    "valid_to",
-    type=Moment(ends=True),
-    help="Until when: 2026-01-28 (all of it), 7d. Else now.",
-)
+@click.option("--to", "valid_to", type=Moment(), help="Until when: 2026-01-28, 7d. Else now.")
 @_memory_option
 @_user_option
 @json_option

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date
 from typing import Any
 
 import pytest
 from conftest import Clock
 
 from agent_memory import AgentMemory, MemoryNotFound, ValidationError
-from agent_memory.api.arguments import Time
 from agent_memory.api.graph import MemoryGraph
 from agent_memory.models.graph import EdgeView, GraphAction
 
@@ -78,16 +76,6 @@ def test_remove_closes_and_never_deletes(graph: MemoryGraph, clock: Clock) -> No
         graph.remove("alice", "plays", "Chess")
     again = graph.add("Alice", "plays", "chess")
     assert again.id != edge.id
-
-
-@pytest.mark.parametrize("day", ["2026-01-28", date(2026, 1, 28)])
-def test_a_date_alone_ends_with_its_day(graph: MemoryGraph, day: Time) -> None:
-    graph.add("Alice", "plays", "chess", valid_from="2026-01-01")
-    graph.remove("Alice", "plays", "chess", valid_to=day)
-    assert told(graph.relationships(as_of="2026-01-28T23:59:00Z")) == ["Alice plays chess"]
-    assert graph.relationships(as_of="2026-01-29T00:00:00Z") == []
-    with pytest.raises(ValidationError, match="valid_to"):
-        graph.remove("Alice", "plays", "chess", valid_to="soon")
 
 
 def test_what_holds_already_is_not_doubled(
