@@ -24,6 +24,8 @@ _OF_HOSTS: Final = ("host", "hostaddr", "port", "target_session_attrs")
 """Options that name the servers of the address, and which of them is meant."""
 _UNREADABLE_USER: Final = re.compile(r"[@\s]|%00|%(?![0-9A-Fa-f]{2})")
 """What of a user with a password the client library refuses, with an error that quotes it."""
+_HOST: Final = r"(?:\[[^\]]*\]|[^:,\[\]]*)(?::\d*)?"
+_HOSTS: Final = re.compile(rf"{_HOST}(?:,{_HOST})*")
 _SECRET: Final = ("password", "sslpassword", "passfile", "sslkey", "oauth_client_secret")
 
 
@@ -95,14 +97,14 @@ def server_address(url: str) -> ServerAddress:
     server, slash, database = place.partition("/")
     written = [part for part in query.split("&") if not part.startswith("replica=")]
     user, at, hosts = server.rpartition("@")
-    if _UNREADABLE_USER.search(user) or any("@" in part for part in (database, *written)):
+    if _UNREADABLE_USER.search(user) or any(
+        mark in part for part in (database, *written) for mark in ("@", "%00")
+    ):
         # "app:pa/ss@host": half of the password was the port, and half was shown as the database.
-        raise ConfigurationError(
-            f"{scheme}://… cannot be read: in a password write / as %2F, ? as %3F, % as %25 and a"
-            " blank as %20, there and elsewhere @ as %40; better, leave the password to PGPASSWORD"
-            " or ~/.pgpass"
-        )
+        raise _unreadable(scheme)
     shown = f"{user.partition(':')[0]}{at}{hosts}{slash}{database}"
+    if scheme in POSTGRES_SCHEMES and not _HOSTS.fullmatch(hosts):
+        raise _unreadable(scheme)  # "app:password/db", without a host, has the password for a port
     if scheme not in POSTGRES_SCHEMES:
         return ServerAddress(url, "", _DEFAULT_POOL_SIZE, f"{scheme}://{shown}")
     options = parse_qsl(query, keep_blank_values=True)
@@ -138,6 +140,14 @@ def server_address(url: str) -> ServerAddress:
     return ServerAddress(conninfo, schema, pool_size, location, follower)
 
 
+def _unreadable(scheme: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{scheme}://… cannot be read: it is {scheme}://USER:PASSWORD@HOST:PORT/DATABASE. In a"
+        " password write / as %2F, ? as %3F, % as %25 and a blank as %20, there and elsewhere @ as"
+        " %40; better, leave the password to PGPASSWORD or ~/.pgpass"
+    )
+
+
 def _conninfo(place: str, options: Sequence[tuple[str, str]]) -> str:
     return place + ("?" + urlencode(options, quote_via=quote) if options else "")
 
@@ -145,7 +155,7 @@ def _conninfo(place: str, options: Sequence[tuple[str, str]]) -> str:
 def _hosts(text: str) -> str:
     """Return hosts, with a port or without, as an address has them before its database."""
     if re.fullmatch(r"[^@?#\s,]+(,[^@?#\s,]+)*", text) is None or "//" in text:
-        shown = re.sub(".*@", "…@", text)  # a password may be in it
+        shown = re.sub("(?s).*@", "…@", text)  # a password may be in it
         raise ConfigurationError(
             f"replica={shown!r:.80} cannot be: give the host of the replica, with its port or"
             " without, such as replica=db2:5432; user, password and options are those of the"

@@ -78,9 +78,11 @@ def is_there(path: Path) -> bool:
     """
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # half a surrogate names nothing
         return False
     except OSError as error:
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+            return False
         raise StorageUnavailable(f"{path} cannot be looked at: {error}") from error
     return True
 

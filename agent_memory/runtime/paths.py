@@ -48,12 +48,7 @@ def memory_root(root: str | os.PathLike[str] | None = None) -> Path:
     if server is not None:
         raise ConfigurationError(f"{server} is a database, and no directory: give a directory")
     chosen = _text(root) if root is not None else os.environ.get(ROOT_VARIABLE, "")
-    if _NEARLY_A_SERVER.match(chosen):  # a folder of that name would have the password in it
-        scheme = chosen.partition(":")[0].strip()
-        raise ConfigurationError(
-            f"{scheme}:/… is no directory, and no address of a database: one begins with"
-            " postgresql://, in small letters and with nothing before it"
-        )
+    _refuse_near_address(chosen)
     return _resolved(_absolute(chosen or DEFAULT_MEMORY_ROOT))
 
 
@@ -105,6 +100,16 @@ def _check_agent_id(agent_id: str) -> None:
         raise ValidationError.of("agent_id", str(error), agent_id) from error
 
 
+def _refuse_near_address(text: str) -> None:
+    """Refuse what was meant as an address: a folder of that name would have the password in it."""
+    if _NEARLY_A_SERVER.match(text):
+        scheme = text.partition(":")[0].strip()
+        raise ConfigurationError(
+            f"{scheme}:/… is no directory, and no address of a database: one begins with"
+            " postgresql://, in small letters and with nothing before it"
+        )
+
+
 def resolve_file(path: str | os.PathLike[str]) -> Path:
     """Return a file's absolute path. Directories on the way may be links; the file may not."""
     text = _text(path)
@@ -112,6 +117,7 @@ def resolve_file(path: str | os.PathLike[str]) -> Path:
         raise ConfigurationError(
             f"{server_address(text)} is a database, and no file: give it as `root`, with an agent"
         )
+    _refuse_near_address(text)
     if not text or text == ":memory:":
         raise ValidationError.of("path", "give the path of a file: memories live in one", text)
     place = _absolute(text)

@@ -36,15 +36,22 @@ def read_migrations(package: Path, engine: str = "") -> tuple[Migration, ...]:
 
 def read_snapshot(package: Path) -> str:
     """Read ``migrations/schema.sql``: what the migrations of SQLite make together."""
-    return _text(_folder(package, ""), "schema.sql")
+    try:
+        return _text(_folder(package, ""), "schema.sql")
+    except FileNotFoundError as error:
+        raise _missing() from error
 
 
 def _folder(package: Path, engine: str) -> Path:
     places = (package / "migrations" / engine, package.parent / "migrations" / engine)
     folder = next((place for place in places if place.is_dir()), None)
     if folder is None:
-        raise MigrationError("the migrations are missing: install agent-memory again")
+        raise _missing()
     return folder
+
+
+def _missing() -> MigrationError:
+    return MigrationError("the migrations are missing: install agent-memory again")
 
 
 def _read(folder: Path, name: str) -> Migration:

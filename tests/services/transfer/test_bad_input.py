@@ -750,3 +750,9 @@ def test_any_bytes_are_taken_or_refused(
     samples: dict[str, Path], tmp_path: Path, raw: bytes, format: str | None, skip_bad: bool
 ) -> None:
     take_in_or_refuse(samples, saved(tmp_path, raw), format=format, skip_bad=skip_bad)
+
+
+@pytest.mark.parametrize("path", ["/no/such/\ud800.json", "x" * 300], ids=["half a pair", "long"])
+def test_a_path_that_cannot_be_is_no_file(memory: AgentMemory, path: str) -> None:
+    with pytest.raises(ValidationError, match="there is no such file or folder"):
+        memory.import_(path)

@@ -418,6 +418,9 @@ def test_a_forked_child_has_connections_of_its_own(database: Database) -> None:
         "postgresql://bob:s3c%ret@host/db",
         "postgresql://bob:s3c%00ret@host/db",
         "postgresql://bob:s3c ret@host/db",
+        "postgresql://host/db?password=s3c%00ret",
+        "postgresql://bob:s3cret/db",  # the host is forgotten
+        "postgresql://host:5432,bob:s3cret/db",
     ],
 )
 def test_a_password_that_is_cut_in_the_middle_is_refused_and_not_shown(url: str) -> None:
@@ -435,7 +438,16 @@ def test_what_is_nearly_an_address_makes_no_folder(
     with pytest.raises(ConfigurationError, match="begins with postgresql://") as raised:
         AgentMemory("bob", root=f"{scheme}bob:s3cret@host/db")
     assert "s3cret" not in str(raised.value)
+    with pytest.raises(ConfigurationError, match="begins with postgresql://"):
+        AgentMemory.open(f"{scheme}bob:s3cret@host/db".replace("postgresql://", "Postgresql://"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "hosts", ["db", "db:5432", "[::1]:5432", "db1:5432,db2,[::1]", "%2Ftmp%2Fsockets", "", ":5432"]
+)
+def test_hosts_are_read_as_the_client_library_reads_them(hosts: str) -> None:
+    assert str(server_address(f"postgresql://bob:s3c@{hosts}/m")) == f"postgresql://bob@{hosts}/m"
 
 
 def test_no_message_and_no_name_shows_the_password() -> None:
@@ -447,7 +459,7 @@ def test_no_message_and_no_name_shows_the_password() -> None:
     assert "s3cret" not in str(failure.value)
     assert "127.0.0.1" in str(failure.value)
     with pytest.raises(ConfigurationError, match="…@db2") as refused:
-        server_address("postgresql://db1/m?replica=bob:s3cret@db2")
+        server_address("postgresql://db1/m?replica=bob:s3cret%0A@db2")
     assert "s3cret" not in str(refused.value)
 
 

@@ -125,6 +125,12 @@ def test_a_library_without_its_migrations_says_so(folder: Path) -> None:
         reread()
 
 
+def test_a_library_without_the_whole_schema_says_so(folder: Path, tmp_path: Path) -> None:
+    (folder / "schema.sql").unlink()
+    with pytest.raises(MigrationError, match="install agent-memory again"):
+        AgentMemory.open(tmp_path / "s.db")
+
+
 def test_line_endings_of_a_checkout_do_not_count_as_an_edit(folder: Path, tmp_path: Path) -> None:
     AgentMemory.open(tmp_path / "s.db").close()
     for path in folder.glob("*.sql"):
