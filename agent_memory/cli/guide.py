@@ -27,7 +27,7 @@ TOPICS: Final = (
     "moving-in", "life-cycle", "conversations", "sessions-and-users", "coding-agents",
     "inside-agents", "frameworks", "mcp", "amplifier", "page", "events", "statistics", "security",
     "secrets", "plain-sqlite", "postgresql", "errors", "reliability", "invariants",
-    "measurements", "how-it-compares", "changes", "working-on-it",
+    "measurements", "experiments", "how-it-compares", "changes", "working-on-it",
 )  # fmt: skip
 """The guides, in the order in which a newcomer may read them."""
 MADE: Final = {
