@@ -24,13 +24,13 @@ from agent_memory.errors import ConfigurationError, EmbeddingError, EmbeddingRef
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.runtime import fork_safety
 from agent_memory.runtime.api_client import (
+    IN_TIME,
     NO_KEY,
     ProcessClient,
     hide_key,
     is_key,
     is_web_address,
     mask_key,
-    read_in_time,
     shown_address,
 )
 
@@ -188,7 +188,7 @@ class OpenAIEmbedder:
             base_url=self._base_url,
             timeout=self._timeout,
             max_retries=self._max_retries,
-            http_client=openai.DefaultHttpxClient(event_hooks={"response": [read_in_time]}),
+            http_client=openai.DefaultHttpxClient(event_hooks=IN_TIME),
         )
 
     def _count(

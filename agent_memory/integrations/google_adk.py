@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from agent_memory import AgentMemory, Memory, MemoryNotFound, ValidationError
+from agent_memory import AgentMemory, LimitReached, Memory, MemoryNotFound, ValidationError
 from agent_memory.integrations.registry import missing_package
 from agent_memory.integrations.texts import searchable
 from agent_memory.models.times import format_time
@@ -46,7 +46,8 @@ class AgentMemoryService(BaseMemoryService):
 
     Each event that says something is one memory, however often its session is added; one that was
     deleted or erased stays so, and one whose text was corrected keeps the correction. An event that
-    may not be stored, such as one with a key where the file refuses those, is left out and logged.
+    may not be stored, such as one with a key where the file refuses those, is left out and logged;
+    where there is no room for more, ``LimitReached`` is raised.
     """
 
     def __init__(self, *, limit: int = 10, **options: Any) -> None:  # noqa: ANN401 - AgentMemory's
@@ -170,13 +171,20 @@ class AgentMemoryService(BaseMemoryService):
 
 
 def _store_events(user: SessionMemory, rows: list[dict[str, Any]]) -> None:
-    """Store the rows of events. One that is refused would else keep out its session for ever."""
+    """Store the rows of events. One that is refused would else keep out its session for ever.
+
+    That there is no room for more is said of no one event, and raised: they would all be lost.
+    """
     try:
         _store(user, rows)
+    except LimitReached:
+        raise
     except ValidationError:
         for row in rows:
             try:
                 _store(user, [row])
+            except LimitReached:
+                raise
             except ValidationError as error:
                 logging.getLogger("agent_memory").warning("an event was not stored: %s", error)
 

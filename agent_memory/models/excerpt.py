@@ -47,6 +47,7 @@ class SearchFilterValues(NamedTuple):
     tags: Sequence[str] = ()
     tags_match: str = "all"
 
+    ids: None = None
     agent_id: None = None
     memory_type: None = None
     date_range: None = None

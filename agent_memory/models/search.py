@@ -21,18 +21,19 @@ class DateRange(Record):
 
 
 class SearchFilters(Record):
-    """What a memory must be like to be found at all .
+    """What a memory must be like to be found at all.
 
-    Each field that is given must hold. ``custom_filters`` are conditions on ``metadata``: a
-    mapping of key to value, or of key to ``{operator: value}`` with the operators ``eq, ne, gt,
-    gte, lt, lte, in, nin, contains, icontains``; ``AND`` and ``OR`` take a list of such mappings,
-    ``NOT`` one. A key with dots reaches into nested metadata. A key that a memory does not have
-    makes every condition on it false but ``ne`` and ``nin``. ``archived`` is false unless given:
-    true finds archived memories alone, ``None`` both.
+    Each field that is given must hold; of ``ids``, it must have one. ``custom_filters`` are
+    conditions on ``metadata``: a mapping of key to value, or of key to ``{operator: value}`` with
+    the operators ``eq, ne, gt, gte, lt, lte, in, nin, contains, icontains``; ``AND`` and ``OR``
+    take a list of such mappings, ``NOT`` one. A key with dots reaches into nested metadata. A key
+    that a memory does not have makes every condition on it false but ``ne`` and ``nin``.
+    ``archived`` is false unless given: true finds archived memories alone, ``None`` both.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    ids: list[Text] | None = None
     user_id: Text | None = None
     agent_id: Text | None = None
     run_id: Text | None = None

@@ -91,21 +91,43 @@ class ProcessClient(Generic[Client]):
         return client
 
 
-def read_in_time(response: Any) -> None:  # noqa: ANN401 - of httpx, or of the client's own copy of it
-    """Read an answer within the timeout of its request: a hook of the clients for each response.
+_STARTED: Final = "agent_memory.started"
+"""The extension of a request that says when it was begun."""
+_LEAST_SECONDS: Final = 0.001
+"""What a read may take at least: with 0 the socket would not wait, which it calls an error."""
 
-    Their timeout is for each read. A server that sends a blank now and then, so that no proxy
-    hangs up while its model thinks, would be waited for without end.
+
+def _note_start(request: Any) -> None:  # noqa: ANN401 - of httpx, or of the client's own copy of it
+    request.extensions[_STARTED] = time.monotonic()
+
+
+def _read_in_time(response: Any) -> None:  # noqa: ANN401 - as above
+    """Read an answer within the timeout of its request, from the start of that.
+
+    The client's own timeout is for each read. A server that sends a blank now and then, so that no
+    proxy hangs up while its model thinks, would be waited for without end. What a read may take is
+    asked for once, before the first part of an answer: so a part can come late, by what was left
+    then. An answer that is known to be whole with it is taken.
     """
     httpx = sys.modules[type(response).__module__]
-    deadline = time.monotonic() + response.request.extensions["timeout"]["read"]
+    extensions = response.request.extensions
+    deadline = extensions[_STARTED] + extensions["timeout"]["read"]
+    extensions["timeout"]["read"] = max(_LEAST_SECONDS, deadline - time.monotonic())
+    length = response.headers.get("content-length")
     body = bytearray()
     for part in response.stream:
         body += part
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline and str(len(body)) != length:
             raise httpx.ReadTimeout("the answer did not end in time", request=response.request)
     response.stream.close()
     response.stream = httpx.ByteStream(bytes(body))
+
+
+IN_TIME: Final[dict[str, list[Callable[..., Any]]]] = {
+    "request": [_note_start],
+    "response": [_read_in_time],
+}
+"""The hooks of a client by which each attempt ends with its timeout."""
 
 
 def is_web_address(address: str) -> bool:

@@ -226,6 +226,8 @@ def filter_of(filters: SearchFilters | SearchFilterValues | None, *, agent_id: s
     if filters is None:
         return NOT_ARCHIVED
     parts = [*_of_columns(filters), *_of_tags(filters)]
+    if filters.ids is not None:
+        parts.append(AmongIds(tuple(filters.ids)))
     if filters.archived is not None:
         parts.append(Archived(filters.archived))
     if filters.agent_id is not None and filters.agent_id != agent_id:

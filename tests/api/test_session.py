@@ -156,6 +156,19 @@ def test_no_filter_reaches_another_user(
     assert memory.get(bens) is not None
 
 
+@pytest.mark.parametrize("verb", BY_FILTER)
+def test_nor_does_one_by_its_id(
+    memory: AgentMemory, alice: SessionMemory, bens: str, verb: str
+) -> None:
+    assert memory.count(filters={"ids": [bens, NOWHERE]}) == 1
+    seen = outcome(lambda session, it: BY_FILTER[verb](session, {"ids": [it]}), alice, bens)
+    nowhere = outcome(lambda session, it: BY_FILTER[verb](session, {"ids": [it]}), alice, NOWHERE)
+    if verb != "search":  # which tells how long it took
+        assert seen == nowhere
+    assert SECRET not in seen
+    assert memory.get(bens) is not None
+
+
 @pytest.mark.parametrize("name", ["user_id", "run_id", "agent_id"])
 @pytest.mark.parametrize("verb", BY_FILTER)
 def test_to_ask_for_another_is_refused_whether_it_is_there_or_not(

@@ -6,10 +6,12 @@ import json
 import socket
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 import pytest
 from chat_server import ChatServer, Said
 
@@ -25,9 +27,11 @@ from agent_memory.extraction.llm.openai import OpenAIChat
 from agent_memory.extraction.llm.prompts import EXTRACTION_SCHEMA
 from agent_memory.extraction.llm.registry import as_language_model
 from agent_memory.models.protocols import LanguageModel
+from agent_memory.runtime.api_client import IN_TIME
 
 KEY = "sk-test-0123456789abcdef"
 ASKED = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "JSON please"}]
+DRIPS = Said(json.dumps({"text": "a" * 400}), drip_seconds=0.05)
 AT_ONCE = {"retry-after-ms": "1"}
 Chat = Callable[..., LanguageModel]
 
@@ -139,7 +143,7 @@ def test_a_model_of_anthropic_that_refuses_what_can_be_left_out_is_asked_without
         pytest.param(Said(raw_body=b"<html>hi</html>"), ProviderError, "base_url", id="a page"),
         pytest.param(Said(hang_up=True), ProviderError, "cannot be reached", id="hung up"),
         pytest.param(Said(delay_seconds=1.0), ProviderError, "within 0.2 seconds", id="too slow"),
-        pytest.param(Said(drip_seconds=0.05), ProviderError, "within 0.2 seconds", id="a drip"),
+        pytest.param(DRIPS, ProviderError, "within 0.2 seconds", id="a drip"),
     ],
 )
 def test_failures_are_told_without_the_key(
@@ -147,9 +151,30 @@ def test_failures_are_told_without_the_key(
 ) -> None:
     with ChatServer(said) as server:
         model = at(server, timeout=0.2)
+        started = time.monotonic()
         with pytest.raises(kind, match=told) as raised:
             ask(model)
+        assert time.monotonic() - started < 10  # all drips take 20 seconds
     assert KEY not in "".join(traceback.format_exception(raised.value))
+
+
+@BOTH
+def test_an_attempt_begins_with_its_request_and_not_with_the_answer(at: Chat) -> None:
+    with ChatServer(Said(), Said(delay_seconds=0.9, drip_seconds=0.95)) as server:
+        model = at(server, timeout=1.0)
+        ask(model)
+        started = time.monotonic()
+        with pytest.raises(ProviderError, match="within 1 seconds"):
+            ask(model)
+        assert time.monotonic() - started < 2.5
+
+
+def test_an_answer_that_is_whole_with_a_late_part_is_taken() -> None:
+    with (
+        ChatServer(Said(raw_body=b"{}", drip_seconds=1.1)) as server,
+        httpx.Client(event_hooks=IN_TIME, timeout=2.0) as client,
+    ):
+        assert client.post(server.url, json={}).json() == {}
 
 
 @BOTH

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent_memory import AgentMemory, InvalidSession, ValidationError
+from agent_memory import AgentMemory, InvalidSession, LimitReached, ValidationError
 from agent_memory.integrations.context import MemoryContext
 
 pytestmark = pytest.mark.filterwarnings("default")  # what the frameworks warn of is theirs
@@ -260,6 +260,22 @@ def test_google_adk_leaves_out_the_events_that_are_refused_and_no_others(
     assert sum("an event was not stored" in said for said in caplog.messages) == 2 * 3
     assert key not in caplog.text
     assert "4711" not in caplog.text
+
+
+@pytest.mark.parametrize("refused", ["", "a\x00b"], ids=["all right", "one refused"])
+def test_google_adk_tells_of_an_agent_that_is_full(root: Path, refused: str) -> None:
+    pytest.importorskip("google.adk.memory")
+    from agent_memory.integrations.google_adk import AgentMemoryService
+
+    limits = {"learning": {"max_memories": 2, "enforcement": "hard"}}
+    texts = (STANDUP, refused, "Lunch is at noon", "Tea is at four")
+    session = adk_session(*(event(text, f"e-{place}") for place, text in enumerate(texts)))
+    with AgentMemory("bob", root=root) as memory:
+        memory.configure(retention={"limits": limits})
+    with AgentMemoryService(root=root) as service:
+        for _ in range(2):
+            with pytest.raises(LimitReached):
+                asyncio.run(service.add_session_to_memory(session))
 
 
 # Microsoft's Agent Framework ----------------------------------------------------------------------

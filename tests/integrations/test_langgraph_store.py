@@ -397,6 +397,19 @@ def test_a_filter_that_the_file_cannot_narrow_down_by_hides_no_answer_to_a_query
     assert keys(store.search(("much",), query="coffee", filter=wanted)) == []
 
 
+def test_nor_where_many_namespaces_have_the_same_keys(store: AgentMemoryStore) -> None:
+    def put(user: str, key: str, text: str, number: int) -> PutOp:
+        return PutOp(("users", user), key, {"text": text, "user": {"id": number}})
+
+    users = [f"u{n}" for n in range(130)]
+    store.batch([put(user, "profile", f"tea tea {user}", 0) for user in users])
+    store.batch([put(user, "other", f"the cat of {user}", 1) for user in users])
+    store.put(("users", "zz"), "profile", {"text": "a chair", "user": {"id": 1}})
+    store.put(("users", "u5"), "wanted", {"text": "a tea talked of at length", "user": {"id": 1}})
+    found = store.search(("users",), query="tea", filter={"user.id": 1})
+    assert [(item.namespace, item.key) for item in found] == [(("users", "u5"), "wanted")]
+
+
 def test_a_query_finds_each_of_several_items_that_say_the_same(store: AgentMemoryStore) -> None:
     for number in range(7):
         store.put(("n", str(number)), "k", {"text": "the kettle is on"})

@@ -199,6 +199,7 @@ _FIELDS: Final[dict[str, Callable[[Random], Any]]] = {
     "date_range": lambda dice: {"start": f"2026-01-{dice.randint(1, 28):02d}", "end": "2026-01-20"},
     "archived": lambda dice: dice.choice((None, False)),
     "min_access_count": lambda dice: dice.choice((0, 0, 1)),
+    "ids": lambda dice: [f"fact-{n}" for n in dice.sample(range(99), k=dice.choice((0, 9, 90)))],
 }
 
 
@@ -223,6 +224,8 @@ def _holds(memory: Memory, filters: Mapping[str, Any]) -> bool:
     span = filters.get("date_range")
     day = memory.timestamp.date().isoformat()
     if span and not span["start"] <= day <= span["end"]:
+        return False
+    if memory.id not in filters.get("ids", [memory.id]):
         return False
     if memory.access_count < filters.get("min_access_count", 0):
         return False

@@ -49,7 +49,7 @@ _RANGES: Final = (
 FILTER_NAMES: Final = (
     "user_id", "agent_id", "run_id", "memory_type", "category", "tags", "tags_match",
     "date_range", "custom_filters", "kind", "importance", "task_status", "session_id",
-    "min_access_count", "archived", "unknown",
+    "min_access_count", "archived", "ids", "unknown",
 )  # fmt: skip
 SPECIAL_NUMBERS: Final[Sequence[int | float]] = (
     0, -0.0, 1, -1, 2, 100, 2**31, 2**53, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1,

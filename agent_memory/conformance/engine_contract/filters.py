@@ -36,6 +36,8 @@ CASES: list[tuple[dict[str, Any], set[int]]] = [
     ({}, {0, 1, 2, 3}),
     ({"archived": None}, {0, 1, 2, 3, 4}),
     ({"archived": True}, {4}),
+    ({"ids": ["mem-1", "mem-3", "mem-4", "mem-9"]}, {1, 3}),
+    ({"ids": []}, set()),
     ({"user_id": "ann"}, {0}),
     ({"run_id": "r", "archived": None}, {4}),
     ({"category": ["note", "task"]}, {0, 1, 2, 3}),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agent_memory.errors import ConfigurationError
 from agent_memory.extraction.llm.answers import BadAnswer
 from agent_memory.extraction.llm.settings import ChatSettings
-from agent_memory.runtime.api_client import NO_KEY, ProcessClient, read_in_time
+from agent_memory.runtime.api_client import IN_TIME, NO_KEY, ProcessClient
 
 if TYPE_CHECKING:
     import anthropic
@@ -114,7 +114,7 @@ class AnthropicChat:
             api_key=self._settings.api_key or NO_KEY,
             base_url=self._settings.base_url,
             timeout=self._settings.timeout,
-            http_client=anthropic.DefaultHttpxClient(event_hooks={"response": [read_in_time]}),
+            http_client=anthropic.DefaultHttpxClient(event_hooks=IN_TIME),
             max_retries=0,  # ``ChatSettings.call`` tries again, within a bound for all attempts
         )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from agent_memory.errors import ConfigurationError, ProviderError
 from agent_memory.extraction.llm.settings import ChatSettings
-from agent_memory.runtime.api_client import NO_KEY, ProcessClient, read_in_time
+from agent_memory.runtime.api_client import IN_TIME, NO_KEY, ProcessClient
 
 if TYPE_CHECKING:
     import openai
@@ -135,7 +135,7 @@ class OpenAIChat:
             base_url=self._settings.base_url,
             organization=self._organization,
             timeout=self._settings.timeout,
-            http_client=openai.DefaultHttpxClient(event_hooks={"response": [read_in_time]}),
+            http_client=openai.DefaultHttpxClient(event_hooks=IN_TIME),
             max_retries=0,  # ``ChatSettings.call`` tries again, within a bound for all attempts
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from langgraph.store.base import Item, PutOp, SearchItem, SearchOp, get_text_at_path
+from langgraph.store.base import PutOp, SearchItem, SearchOp, get_text_at_path
 
 from agent_memory import Memory, ValidationError
 from agent_memory.integrations.langgraph.conditions import matches
@@ -98,15 +98,6 @@ def within(prefix: tuple[str, ...]) -> dict[str, Any]:
         return {NAMESPACE: {"gte": ""}}
     path = _path(prefix)
     return {NAMESPACE: {"gte": path, "lt": f"{path[:-1]}/"}}
-
-
-def among(items: Iterable[Item]) -> dict[str, Any]:
-    """Return the filter for some items: those of their namespaces with one of their keys."""
-    names = {(item.namespace, item.key) for item in items}
-    return {
-        NAMESPACE: {"in": sorted({_path(namespace) for namespace, _ in names})},
-        f"{ITEM}.key": {"in": sorted({key for _, key in names})},
-    }
 
 
 # Values -----------------------------------------------------------------------------------------

@@ -35,7 +35,6 @@ from agent_memory.integrations.langgraph.items import (
     ITEM,
     Fields,
     Name,
-    among,
     fields_of,
     item_id,
     item_of,
@@ -202,7 +201,8 @@ class AgentMemoryStore(BaseStore):
         is_full = len(hits) == MAX_SEARCH_LIMIT
         if is_full and not all(matching_item(hit.memory, op, self._prefix) for hit in hits):
             fitting = self._newest(op._replace(limit=_ALL, offset=0), filters)
-            hits = self.memory.search(query, filters={"custom_filters": among(fitting)}, **most)
+            ids = [item_id(item.namespace, item.key, self._prefix) for item in fitting]
+            hits = self.memory.search(query, filters={"ids": ids}, **most)
         by_similarity = sorted(hits, key=lambda hit: -hit.similarity)
         items = list(self._items_of(by_similarity, op))
         return self._filled_up(items, op, filters) if self._fill else items
