@@ -247,8 +247,8 @@ def repair_records(database: Database, *, now: str) -> None:
             database.run(_INSERT_RECORD, record)
 
 
-def repair(database: Database) -> bool:
-    """Restore our tables, views and triggers; return whether a table was missing, which is empty.
+def repair(database: Database) -> list[str]:
+    """Restore our tables, views and triggers; return the tables that were missing, now empty.
 
     No trigger runs before ``Database.trust`` is called. Must run inside ``write(vetted=False)``.
     """
@@ -256,7 +256,7 @@ def repair(database: Database) -> bool:
     deviations = schema_check.find_faults(database, shipped)
     schema_check.drop_foreign(database, deviations)
     schema_check.restore_own(database, shipped, deviations)
-    return any((fault.kind, fault.state) == ("table", "missing") for fault in deviations)
+    return [fault.name for fault in deviations if (fault.kind, fault.state) == ("table", "missing")]
 
 
 def refuse_incomplete(database: Database) -> None:
