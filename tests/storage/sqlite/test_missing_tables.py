@@ -18,7 +18,13 @@ Visitor = Callable[[Path, str], str]
 KEPT = ("schema_migrations", "agent", "memories")
 """Without these a file is no memory, or holds none."""
 TABLES = [name for kind, name, _ in schema.objects() if kind == "table" and name not in KEPT]
-MADE_OF_MEMORIES = ("memory_tags", "memory_index", "memory_words", "fingerprints")
+ADVICE = {
+    **dict.fromkeys(
+        ("memory_tags", "memory_index", "memory_words", "fingerprints"), "of the memories"
+    ),
+    "embedding_models": "until `migrate` is run",
+    "entities": "the rest of the graph with it",
+}
 GO_WITH = {
     "embedding_models": {"embeddings"},
     "entities": {"entity_aliases", "entity_sources", "relationships", "relationship_sources"},
@@ -108,7 +114,7 @@ def test_a_missing_table_is_told_and_made_anew(path: Path, visitor: Visitor, tab
     for read_only in (True, False):
         with opened(path, read_only=read_only) as memory:
             report = memory.check()
-        advice = "of the memories" if table in MADE_OF_MEMORIES else "empty; what it held is in"
+        advice = ADVICE.get(table, "empty; what it held is in")
         assert f"table {table} is missing: `check --repair` makes it" in missing(report.problems)
         assert advice in missing(report.problems)
         assert "wrong_settings" in {problem.kind for problem in report.problems}
@@ -125,6 +131,18 @@ def test_a_missing_table_is_told_and_made_anew(path: Path, visitor: Visitor, tab
         assert memory.duplicates("Prefer walnut wood")
         assert memory.count() == 3
         memory.store("Oak is hard")
+
+
+def test_without_its_model_a_memory_is_one_that_never_moved(full: Path, visitor: Visitor) -> None:
+    visitor(full, "DROP TABLE embedding_models;;INSERT INTO embedding_queue (seq) VALUES (1)")
+    with AgentMemory.open(full, clock=Clock(), embedder=Words()) as memory:
+        assert memory.check(repair=True).ok
+        info = memory.info()
+        assert (info.storage_backend, info.vector_model, info.migration) == ("file", None, None)
+        assert info.pending_embeddings == 0
+        memory.migrate()
+        assert memory.info().storage_backend == "vector"
+        assert memory.check().problems == []
 
 
 def test_without_the_memories_there_is_nothing_to_mend(path: Path, visitor: Visitor) -> None:
