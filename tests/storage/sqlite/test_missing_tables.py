@@ -15,13 +15,14 @@ from agent_memory.storage.sqlite import schema
 
 Visitor = Callable[[Path, str], str]
 
-KEPT = ("schema_migrations", "agent", "memories")
+KEPT = ("agent", "memories")
 """Without these a file is no memory, or holds none."""
 TABLES = [name for kind, name, _ in schema.objects() if kind == "table" and name not in KEPT]
 ADVICE = {
     **dict.fromkeys(
         ("memory_tags", "memory_index", "memory_words", "fingerprints"), "of the memories"
     ),
+    "schema_migrations": "writes it anew",
     "embedding_models": "until `migrate` is run",
     "entities": "the rest of the graph with it",
 }
@@ -115,7 +116,7 @@ def test_a_missing_table_is_told_and_made_anew(path: Path, visitor: Visitor, tab
         with opened(path, read_only=read_only) as memory:
             report = memory.check()
         advice = ADVICE.get(table, "empty; what it held is in")
-        assert f"table {table} is missing: `check --repair` makes it" in missing(report.problems)
+        assert f"table {table} is missing: `check --repair` " in missing(report.problems)
         assert advice in missing(report.problems)
         assert "wrong_settings" in {problem.kind for problem in report.problems}
     with opened(path) as memory:
@@ -153,6 +154,19 @@ def test_without_the_memories_there_is_nothing_to_mend(path: Path, visitor: Visi
             assert not report.ok
             assert report.memory_count is None
             assert "`restore` brings a backup back" in missing(report.problems)
+
+
+def test_without_its_agent_a_file_is_not_opened_and_a_backup_is_advised(
+    path: Path, visitor: Visitor, cli: Callable[..., Ran]
+) -> None:
+    with opened(path) as memory:
+        memory.backup()
+    visitor(path, "DROP TABLE agent")
+    for words in (["check"], ["check", "--repair"], ["search", "elephant"]):
+        ran = cli("--agent", "bob", *words)
+        assert ran.err.strip().endswith("no such table: agent; restore a backup"), ran
+    AgentMemory.restore(path, "latest")
+    assert cli("--agent", "bob", "check").code == 0
 
 
 def test_undo_in_a_history_made_anew_takes_nothing_else_back(path: Path, visitor: Visitor) -> None:

@@ -13,8 +13,14 @@ from typing import Final, Literal
 from agent_memory.errors import StorageCorrupt, StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
-from agent_memory.storage.sqlite.connection import SELECT_OBJECTS, Database, Row, quoted
-from agent_memory.storage.sqlite.schema_check import IRREPLACEABLE, only_adds_columns
+from agent_memory.storage.sqlite.connection import (
+    IRREPLACEABLE,
+    SELECT_OBJECTS,
+    Database,
+    Row,
+    quoted,
+)
+from agent_memory.storage.sqlite.schema_check import only_adds_columns
 
 _COMPARE_INDEX: Final = (
     "INSERT INTO memory_index (memory_index, rank) VALUES ('integrity-check', 1)"
@@ -47,6 +53,7 @@ _EMPTY: Final = "`check --repair` makes it anew, empty"
 _ADVICE_ON_MISSING: Final = {
     **dict.fromkeys(IRREPLACEABLE, "`restore` brings a backup back"),
     **dict.fromkeys(_MADE_OF_MEMORIES, "`check --repair` makes it anew of the memories"),
+    "schema_migrations": "`check --repair` writes it anew",
     "embedding_models": f"{_EMPTY}, and drops all vectors, which are of no model then: search is by"
     " keyword until `migrate` is run",
     "entities": f"{_EMPTY}, and the rest of the graph with it; what they held is in backups alone",
