@@ -73,8 +73,9 @@ def restore(
 
     Raises ``ValidationError`` for a backup of another agent, ``NotAMemoryFile`` and
     ``NewerSchema`` for what is no backup of this version or an older one, ``StorageCorrupt`` for
-    one in which a check finds problems, ``StorageLocked`` when somebody writes for longer than five
-    seconds, or restores the same file, and ``StorageFull``. Then nothing was changed.
+    one in which a check finds problems, ``StorageUntrusted`` for one whose schema another program
+    changed, ``StorageLocked`` when somebody writes for longer than five seconds, or restores the
+    same file, and ``StorageFull``. Then nothing was changed.
     """
     place = paths.resolve_file(path)
     chosen = _chosen(place, backup)

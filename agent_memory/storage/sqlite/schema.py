@@ -34,6 +34,8 @@ CREATE TABLE IF NOT EXISTS schema_migrations (
   sha256 TEXT NOT NULL,  -- of its text: a shipped migration never changes
   applied_at TEXT NOT NULL
 ) STRICT"""
+_HAS_RECORD: Final = """
+SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations'"""
 _SELECT_RECORD: Final = "SELECT number, name, sha256 FROM schema_migrations ORDER BY number"
 _MOST_NAMED: Final = 3
 """Faults that a message names."""
@@ -73,12 +75,17 @@ def is_current(database: Database) -> bool:
     return not _is_legacy(database) and version == latest_version()
 
 
+def _recorded(database: Database) -> list[Row] | None:
+    """Return what the file says of its migrations; ``None`` where that table was taken out."""
+    return database.rows(_SELECT_RECORD) if database.value(_HAS_RECORD) else None
+
+
 def _is_legacy(database: Database) -> bool:
     """Return whether a migration was applied as it was before it was frozen."""
     shipped = {migration.number: migration.sha256 for migration in migrations()}
     edited = {
         sha256: name
-        for number, name, sha256 in database.rows(_SELECT_RECORD)
+        for number, name, sha256 in _recorded(database) or ()
         if shipped.get(number, sha256) != sha256
     }
     if not edited:
@@ -229,11 +236,13 @@ def faults(database: Database) -> list[schema_check.Fault]:
 def misrecorded(database: Database) -> list[int]:
     """Return the numbers of the migrations of which the file says something else than was applied.
 
-    Must run inside a transaction.
+    A missing record says nothing. Must run inside a transaction.
     """
+    if (rows := _recorded(database)) is None:
+        return []
     applied = migrations()[: current_version(database)]
     shipped = {migration.number: (migration.name, migration.sha256) for migration in applied}
-    recorded = {number: (name, sha256) for number, name, sha256 in database.rows(_SELECT_RECORD)}
+    recorded = {number: (name, sha256) for number, name, sha256 in rows}
     numbers = sorted(shipped.keys() | recorded.keys())
     return [number for number in numbers if shipped.get(number) != recorded.get(number)]
 
@@ -247,8 +256,8 @@ def repair_records(database: Database, *, now: str) -> None:
             database.run(_INSERT_RECORD, record)
 
 
-def repair(database: Database) -> bool:
-    """Restore our tables, views and triggers; return whether a table was missing, which is empty.
+def repair(database: Database) -> list[str]:
+    """Restore our tables, views and triggers; return the tables that were missing, now empty.
 
     No trigger runs before ``Database.trust`` is called. Must run inside ``write(vetted=False)``.
     """
@@ -256,7 +265,7 @@ def repair(database: Database) -> bool:
     deviations = schema_check.find_faults(database, shipped)
     schema_check.drop_foreign(database, deviations)
     schema_check.restore_own(database, shipped, deviations)
-    return any((fault.kind, fault.state) == ("table", "missing") for fault in deviations)
+    return [fault.name for fault in deviations if (fault.kind, fault.state) == ("table", "missing")]
 
 
 def refuse_incomplete(database: Database) -> None:

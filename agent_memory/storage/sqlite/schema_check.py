@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 from agent_memory.storage.sqlite.connection import (
+    IRREPLACEABLE,
     SELECT_CODE,
     Database,
     Row,
@@ -43,8 +44,6 @@ _PLAIN: Final = rf"(?:{_TYPED})|(?:TEXT|INTEGER|INT|REAL|BLOB|ANY)(?:\s+DEFAULT\
 _PLAIN_COLUMNS: Final = rf"(?i:,\s*{_NAME}(?:\s+(?:{_PLAIN}))?\s*)*"
 _MARK: Final = r"(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]"
 """What tells where a definition ends: comments and texts are passed over."""
-IRREPLACEABLE: Final = ("memories", "agent")
-"""Tables that are not made anew, empty: without them the file is lost, which must be reported."""
 _LONGEST: Final = 60
 
 

@@ -413,5 +413,8 @@ class VectorIndex(Table):
             self.repair_model(model)
         if models:
             self._embeddings.queue_missing(models[0].model_id)
+        else:
+            self._embeddings.clear_queue()
+            self._agent.forget_migration()
         for name, kind in self._unused_tables(models).items():
             self._drop_table(name, kind)

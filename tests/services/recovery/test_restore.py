@@ -25,6 +25,7 @@ from agent_memory import (
     StorageCorrupt,
     StorageLocked,
     StorageUnavailable,
+    StorageUntrusted,
     ValidationError,
 )
 from agent_memory.models.reports import RestoreReport
@@ -304,6 +305,22 @@ def test_the_memory_itself_is_no_backup(memory: AgentMemory, tmp_path: Path) -> 
     for path in (memory.path, tmp_path / "hard.db", tmp_path / "link" / "memories.db"):
         refused(memory, path, ValidationError, "is the memory itself")
     refused(memory, "latest", ValidationError, "there is no backup beside")
+
+
+@pytest.mark.parametrize("version", ["this one", "an older one"])
+def test_a_backup_without_a_table_is_refused_by_its_name(
+    memory: AgentMemory,
+    backup: Path,
+    old_backup: tuple[Path, int],
+    visitor: Callable[[Path, str], str],
+    version: str,
+) -> None:
+    chosen = backup if version == "this one" else old_backup[0]
+    visitor(chosen, "DROP TABLE scratchpad")
+    with pytest.raises(StorageUntrusted, match="the table scratchpad is missing") as raised:
+        restore(memory.path, chosen)
+    assert str(raised.value).startswith(f"nothing was restored: {chosen} can be read")
+    assert contents(memory.path) == LATER
 
 
 @pytest.mark.parametrize("fault", ["a page", "the end", "the keyword index"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
-from conftest import Clock, Ran
+from conftest import Clock, Ran, database_of
+from embedding_server import DIMENSIONS, text_vector
 
 from agent_memory import AgentMemory, ValidationError
 from agent_memory.models.agent import Problem
@@ -14,11 +15,37 @@ from agent_memory.storage.sqlite import schema
 
 Visitor = Callable[[Path, str], str]
 
-KEPT = ("schema_migrations", "agent", "memories")
+KEPT = ("agent", "memories")
 """Without these a file is no memory, or holds none."""
 TABLES = [name for kind, name, _ in schema.objects() if kind == "table" and name not in KEPT]
-MADE_OF_MEMORIES = ("memory_tags", "memory_index", "memory_words", "fingerprints")
+ADVICE = {
+    **dict.fromkeys(
+        ("memory_tags", "memory_index", "memory_words", "fingerprints"), "of the memories"
+    ),
+    "schema_migrations": "writes it anew",
+    "embedding_models": "until `migrate` is run",
+    "entities": "the rest of the graph with it",
+}
+GO_WITH = {
+    "embedding_models": {"embeddings"},
+    "entities": {"entity_aliases", "entity_sources", "relationships", "relationship_sources"},
+    "relationships": {"relationship_sources"},
+}
+"""By table, those whose rows are of its rows, and mean nothing without them."""
+REVIEW = """
+INSERT INTO reviews (seq, version, replaced_by, proposed_at)
+SELECT seq, version, id, timestamp FROM memories"""
 WRONG_SETTING = "UPDATE agent SET config = '{\"backups_kept\": -1}'"
+
+
+class Words:
+    """Gives a text the vector of its words."""
+
+    model = "words"
+    dimensions = DIMENSIONS
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [text_vector(text) for text in texts]
 
 
 @pytest.fixture
@@ -35,6 +62,20 @@ def path(root: Path) -> Path:
     return memory.path
 
 
+@pytest.fixture
+def full(path: Path) -> Path:
+    """The same file with vectors, a graph that the memories tell of, questions and a refusal."""
+    with AgentMemory.open(path, clock=Clock(), embedder=Words()) as memory:
+        memory.migrate()
+        one, another, _ = [it.id for it in memory.list_recent()]
+        memory.graph.add("Alice", "works_at", "Acme", memory_id=one)
+        memory.graph.add_entity("Zoo", aliases=["Tiergarten"], memory_id=another)
+        memory.reject("hunter2")
+        database_of(memory).run(REVIEW)
+        assert memory.check().problems == []
+    return path
+
+
 def opened(path: Path, *, read_only: bool = False) -> AgentMemory:
     return AgentMemory.open(path, clock=Clock(), read_only=read_only)
 
@@ -44,14 +85,38 @@ def missing(problems: list[Problem]) -> str:
     return problem.detail
 
 
+def rows(memory: AgentMemory) -> dict[str, int]:
+    """Return how many rows each table has, and how much of the graph can be seen."""
+    database = database_of(memory)
+    counted = [*TABLES, *KEPT, "graph_entities", "graph_edges"]
+    with database.read():
+        return {name: database.value(f"SELECT count(*) FROM {name}") for name in counted}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_nothing_is_lost_with_a_table_but_what_is_of_its_rows(
+    full: Path, visitor: Visitor, table: str
+) -> None:
+    with opened(full) as memory:
+        before = rows(memory)
+    visitor(full, f"DROP TABLE {table}")
+    with opened(full) as memory:
+        assert memory.check(repair=True).ok
+        after = rows(memory)
+    lost = {name for name in before if after[name] < before[name]}
+    seen = {name for name in lost if name.startswith("graph_")}
+    assert lost - seen <= {table} | GO_WITH.get(table, set())
+    assert not seen or table in ("entities", "relationships")
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_a_missing_table_is_told_and_made_anew(path: Path, visitor: Visitor, table: str) -> None:
     visitor(path, f"DROP TABLE {table};;{WRONG_SETTING}")
     for read_only in (True, False):
         with opened(path, read_only=read_only) as memory:
             report = memory.check()
-        advice = "of the memories" if table in MADE_OF_MEMORIES else "empty; what it held is in"
-        assert f"table {table} is missing: `check --repair` makes it" in missing(report.problems)
+        advice = ADVICE.get(table, "empty; what it held is in")
+        assert f"table {table} is missing: `check --repair` " in missing(report.problems)
         assert advice in missing(report.problems)
         assert "wrong_settings" in {problem.kind for problem in report.problems}
     with opened(path) as memory:
@@ -69,6 +134,18 @@ def test_a_missing_table_is_told_and_made_anew(path: Path, visitor: Visitor, tab
         memory.store("Oak is hard")
 
 
+def test_without_its_model_a_memory_is_one_that_never_moved(full: Path, visitor: Visitor) -> None:
+    visitor(full, "DROP TABLE embedding_models;;INSERT INTO embedding_queue (seq) VALUES (1)")
+    with AgentMemory.open(full, clock=Clock(), embedder=Words()) as memory:
+        assert memory.check(repair=True).ok
+        info = memory.info()
+        assert (info.storage_backend, info.vector_model, info.migration) == ("file", None, None)
+        assert info.pending_embeddings == 0
+        memory.migrate()
+        assert memory.info().storage_backend == "vector"
+        assert memory.check().problems == []
+
+
 def test_without_the_memories_there_is_nothing_to_mend(path: Path, visitor: Visitor) -> None:
     visitor(path, "DROP TABLE memories")
     with opened(path) as memory:
@@ -77,6 +154,19 @@ def test_without_the_memories_there_is_nothing_to_mend(path: Path, visitor: Visi
             assert not report.ok
             assert report.memory_count is None
             assert "`restore` brings a backup back" in missing(report.problems)
+
+
+def test_without_its_agent_a_file_is_not_opened_and_a_backup_is_advised(
+    path: Path, visitor: Visitor, cli: Callable[..., Ran]
+) -> None:
+    with opened(path) as memory:
+        memory.backup()
+    visitor(path, "DROP TABLE agent")
+    for words in (["check"], ["check", "--repair"], ["search", "elephant"]):
+        ran = cli("--agent", "bob", *words)
+        assert ran.err.strip().endswith("no such table: agent; restore a backup"), ran
+    AgentMemory.restore(path, "latest")
+    assert cli("--agent", "bob", "check").code == 0
 
 
 def test_undo_in_a_history_made_anew_takes_nothing_else_back(path: Path, visitor: Visitor) -> None:

@@ -17,6 +17,7 @@ from agent_memory.storage.records import Row
 from agent_memory.storage.sqlite.connection.code_vetting import SELECT_CODE, Verdict
 from agent_memory.storage.sqlite.connection.compaction import raw_of_file
 from agent_memory.storage.sqlite.connection.database import Database
+from agent_memory.storage.sqlite.connection.error_translation import IRREPLACEABLE
 from agent_memory.storage.sqlite.connection.introspection import (
     SELECT_OBJECTS,
     library_version,
@@ -30,6 +31,7 @@ from agent_memory.storage.sqlite.connection.page_copy import ChangedMeanwhile
 
 __all__ = [
     "APPLICATION_ID",
+    "IRREPLACEABLE",
     "PAGE_SIZE",
     "SELECT_CODE",
     "SELECT_OBJECTS",

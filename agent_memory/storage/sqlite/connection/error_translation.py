@@ -41,6 +41,8 @@ _KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
 
 _OF_DAMAGE: Final = ("unsupported file format",)
 """What SQLite says of a header that it cannot make sense of: no version of it wrote another."""
+IRREPLACEABLE: Final = ("memories", "agent")
+"""Tables that are not made anew, empty: without them the file is lost, which must be reported."""
 _OF_A_MISSING_TABLE: Final = ("no such table", "no such fts5 table")
 _SHARED_MEMORY: Final = (apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMMAP)
 _LOCKS: Final = (
@@ -140,7 +142,9 @@ def _translation(error: apsw.Error, path: Path) -> StorageError:
             return ours(f"{path} {advice} ({error})")
     other = StorageError(f"{path}: {error}")
     if str(error).startswith(_OF_A_MISSING_TABLE):
-        other.add_note("`agent-memory check --repair` makes it anew if it can; or restore a backup")
+        can_be_made = str(error).rpartition(" ")[2].rpartition(".")[2] not in IRREPLACEABLE
+        repair = "`agent-memory check --repair` makes it anew; or " if can_be_made else ""
+        other.add_note(f"{repair}restore a backup")
     return other
 
 

@@ -114,7 +114,7 @@ def _tolerated_damage() -> Iterator[None]:
 
 def _mend(database: Database) -> None:
     with database.write(vetted=False), _unchecked(database):
-        is_remade = schema.repair(database)  # first: the others need every table
+        remade = schema.repair(database)  # first: the others need every table
         check_history.number_on(database)
         is_renumbered = check_numbers.repair(database)  # before any trigger runs, as the next
         before = OperationTable(database).last_number()
@@ -129,10 +129,10 @@ def _mend(database: Database) -> None:
         check_rows.repair(database)
         check_history.repair(database)
         VectorIndex(database).repair()
-        GraphMaintenance(database).repair()
+        GraphMaintenance(database).repair(remade)
         TombstoneTable(database).repair()
         RejectionTable(database).repair()
-        if is_remade or is_renumbered or OperationTable(database).last_number() > before:
+        if remade or is_renumbered or OperationTable(database).last_number() > before:
             # `undo` would bring back what no import takes, or a part of what was done at once.
             OperationTable(database).record_irreversible(
                 "check --repair", session_id="check", now=now_utc()

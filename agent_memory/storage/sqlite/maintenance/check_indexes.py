@@ -13,8 +13,14 @@ from typing import Final, Literal
 from agent_memory.errors import StorageCorrupt, StorageError
 from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
-from agent_memory.storage.sqlite.connection import SELECT_OBJECTS, Database, Row, quoted
-from agent_memory.storage.sqlite.schema_check import IRREPLACEABLE, only_adds_columns
+from agent_memory.storage.sqlite.connection import (
+    IRREPLACEABLE,
+    SELECT_OBJECTS,
+    Database,
+    Row,
+    quoted,
+)
+from agent_memory.storage.sqlite.schema_check import only_adds_columns
 
 _COMPARE_INDEX: Final = (
     "INSERT INTO memory_index (memory_index, rank) VALUES ('integrity-check', 1)"
@@ -43,6 +49,15 @@ _COUNT_LOST_ENTRIES: Final = """
 SELECT count(*) FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)"""
 
 _MADE_OF_MEMORIES: Final = ("memory_tags", "memory_index", "memory_words", "fingerprints")
+_EMPTY: Final = "`check --repair` makes it anew, empty"
+_ADVICE_ON_MISSING: Final = {
+    **dict.fromkeys(IRREPLACEABLE, "`restore` brings a backup back"),
+    **dict.fromkeys(_MADE_OF_MEMORIES, "`check --repair` makes it anew of the memories"),
+    "schema_migrations": "`check --repair` writes it anew",
+    "embedding_models": f"{_EMPTY}, and drops all vectors, which are of no model then: search is by"
+    " keyword until `migrate` is run",
+    "entities": f"{_EMPTY}, and the rest of the graph with it; what they held is in backups alone",
+}
 
 _IS_BROKEN: Final = {
     # metadata first: repairing the others writes into it
@@ -67,17 +82,10 @@ def find_wrong_objects(database: Database, schema: Sequence[Row]) -> Iterator[Pr
     for kind, name, _, fault in _wrong_objects(database, schema):
         detail = f"the {kind} {name} is {fault}"
         if (kind, fault) == ("table", "missing"):
-            yield Problem(kind="missing_table", detail=f"{detail}: {_advice_on_missing(name)}")
+            advice = _ADVICE_ON_MISSING.get(name, f"{_EMPTY}; what it held is in backups alone")
+            yield Problem(kind="missing_table", detail=f"{detail}: {advice}")
         else:
             yield Problem(kind="wrong_schema", detail=detail)
-
-
-def _advice_on_missing(table: str) -> str:
-    if table in IRREPLACEABLE:
-        return "`restore` brings a backup back"
-    if table in _MADE_OF_MEMORIES:
-        return "`check --repair` makes it anew of the memories"
-    return "`check --repair` makes it anew, empty; what it held is in backups alone"
 
 
 def compare_index(database: Database) -> list[Problem]:

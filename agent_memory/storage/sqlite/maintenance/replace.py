@@ -18,6 +18,7 @@ from agent_memory.errors import (
     StorageCorrupt,
     StorageError,
     StorageUnavailable,
+    StorageUntrusted,
     ValidationError,
 )
 from agent_memory.models.agent import CheckReport
@@ -114,6 +115,10 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
         with database.write():
             OperationTable(database).record_irreversible("restore", session_id="restore", now=now)
         return check(database, backup, repair=False)
+    except StorageUntrusted as error:
+        # It names the copy, which is gone by the time that somebody reads it.
+        reason = str(error).replace(str(new), str(backup))
+        raise StorageUntrusted(f"nothing was restored: {reason}") from error
     finally:
         database.close()
 

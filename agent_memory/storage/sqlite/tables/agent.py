@@ -145,6 +145,13 @@ class AgentTable(Table):
             (backend, moved, to_json(migration.model_dump(mode="json", exclude_none=True))),
         )
 
+    def forget_migration(self) -> None:
+        """Let it be as if it had never moved: nobody rolled back, so ``auto_migrate`` may move."""
+        self._db.run(
+            "UPDATE agent SET storage_backend = 'file', migration_date = NULL, migration = NULL"
+            " WHERE storage_backend = 'vector'"
+        )
+
     def migration(self) -> MigrationInfo:
         from agent_memory.models.agent import MigrationInfo  # noqa: PLC0415 - see the class
         from agent_memory.storage.agent_rows import read_migration  # noqa: PLC0415

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -62,6 +62,15 @@ _SAID: Final = (
     ("entity_sources", "name", "SELECT name FROM entities WHERE id = entity_id"),
 )
 """What a statement always says; without it, an import takes it to say what all say together."""
+_IS_UNSOURCED: Final = {
+    "relationships": "id NOT IN (SELECT relationship_id FROM relationship_sources)",
+    "entities": "id NOT IN (SELECT entity_id FROM entity_sources)",
+}
+_SUPPORTS: Final = {
+    "relationships": {"relationship_sources"},
+    "entities": {"entity_sources", "relationships"},
+}
+"""Where it stands, by table, what its rows need that do not stand by themselves."""
 _IS_EDGE_SAID: Final = """({0}.by_hand = 1
   OR EXISTS (SELECT 1 FROM relationship_sources AS x WHERE x.relationship_id = {0}.id))"""
 _IS_SAID: Final = {
@@ -232,11 +241,10 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
 closing_is_undone = 0 WHERE closed_by IS NOT NULL AND closed_by NOT IN {_KNOWN_IDS}"""
             )
         self._db.run(
-            "DELETE FROM relationships WHERE by_hand = 0"
-            " AND id NOT IN (SELECT relationship_id FROM relationship_sources)"
+            f"DELETE FROM relationships WHERE by_hand = 0 AND {_IS_UNSOURCED['relationships']}"
         )
-        self._db.run("""
-DELETE FROM entities WHERE by_hand = 0 AND id NOT IN (SELECT entity_id FROM entity_sources)
+        self._db.run(f"""
+DELETE FROM entities WHERE by_hand = 0 AND {_IS_UNSOURCED["entities"]}
 AND id NOT IN (
   SELECT source_id FROM relationships UNION ALL SELECT target_id FROM relationships)""")
 
@@ -256,8 +264,8 @@ AND id NOT IN (
             problems.append(Problem(kind="mixed_users", detail=detail))
         return problems
 
-    def repair(self) -> None:
-        """Repair the graph. Must run inside ``write()``.
+    def repair(self, remade: Collection[str] = ()) -> None:
+        """Repair the graph; ``remade`` are tables made anew, empty. Must run inside ``write()``.
 
         A time that is none becomes that of now, or when the relationship began; what joins two
         users' entities is closed as if it had never held, for it cannot be told whose it is.
@@ -276,6 +284,9 @@ AND id NOT IN (
         for table, column in _FLAGS:
             self._db.run(f"UPDATE {table} SET {column} = 1 WHERE {column} NOT IN (0, 1)")
         self._db.run(_END_AFTER_BEGINNING)
+        for table, supports in _SUPPORTS.items():
+            if not supports.isdisjoint(remade):  # the sweep took all that had stood on these
+                self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE {_IS_UNSOURCED[table]}")
         self.sweep()
 
     # Writing out and taking in -------------------------------------------------------------------
