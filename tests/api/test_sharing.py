@@ -223,7 +223,10 @@ def test_what_is_allowed_is_asked_anew_at_each_use(
         bob.shared("team").store("too late")
 
 
-NO_USE = {"close", "embedding_usage", "id_prefix", "location", "path", "session", "shared"}
+NO_USE = {
+    "check_destination", "close", "embedding_usage", "id_prefix", "location", "path", "session",
+    "shared",
+}  # fmt: skip
 """What of a memory tells nothing that it holds, and changes nothing in it."""
 ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "add": ([{"role": "user", "content": "I live in Oslo"}],),
