@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from agent_memory.models.memory import HistoryEntry
 
 
-KEPT_OF_REVIEW: Final = (
+_KEPT_OF_REVIEW: Final = (
     "id", "replaced_by", "confidence", "reasoning", "proposed_at", "session_id"
 )  # fmt: skip
 """What the history keeps of a review, as an export has it."""
@@ -39,7 +39,7 @@ def kept_reviews(rows: Iterable[Sequence[Any]]) -> list[tuple[str, str]]:
     """Return the reviews of deleted memories as ``keep_reviews`` takes them, given their values."""
     by_memory: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
-        review = dict(zip(KEPT_OF_REVIEW, row, strict=True))
+        review = dict(zip(_KEPT_OF_REVIEW, row, strict=True))
         by_memory.setdefault(review["id"], []).append(review)
     return [(to_json(reviews), memory_id) for memory_id, reviews in by_memory.items()]
 

@@ -195,14 +195,18 @@ class AgentMemoryStore(BaseStore):
         wanted = min(max(op.offset + op.limit, 1), MAX_SEARCH_LIMIT)
         query = op.query or ""
         hits = self.memory.search(query, wanted, filters=filters, explain=True)
-        most: dict[str, Any] = {"limit": MAX_SEARCH_LIMIT, "explain": True, "count_accesses": False}
+        widest: dict[str, Any] = {
+            "limit": MAX_SEARCH_LIMIT,
+            "explain": True,
+            "count_accesses": False,
+        }
         if len(hits) == wanted < MAX_SEARCH_LIMIT:
-            hits = self.memory.search(query, filters=filters, **most)
+            hits = self.memory.search(query, filters=filters, **widest)
         is_full = len(hits) == MAX_SEARCH_LIMIT
         if is_full and not all(matching_item(hit.memory, op, self._prefix) for hit in hits):
             fitting = self._newest(op._replace(limit=_ALL, offset=0), filters)
             ids = [item_id(item.namespace, item.key, self._prefix) for item in fitting]
-            hits = self.memory.search(query, filters={"ids": ids}, **most)
+            hits = self.memory.search(query, filters={"ids": ids}, **widest)
         by_similarity = sorted(hits, key=lambda hit: -hit.similarity)
         items = list(self._items_of(by_similarity, op))
         return self._filled_up(items, op, filters) if self._fill else items

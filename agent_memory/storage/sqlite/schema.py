@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile
+from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile, StorageError
 from agent_memory.storage.migrations import UPGRADE, Migration, read_migrations, read_snapshot
 from agent_memory.storage.sqlite import schema_check
 from agent_memory.storage.sqlite.connection import (
@@ -77,7 +77,12 @@ def is_current(database: Database) -> bool:
 
 def _recorded(database: Database) -> list[Row] | None:
     """Return what the file says of its migrations; ``None`` where that table was taken out."""
-    return database.rows(_SELECT_RECORD) if database.value(_HAS_RECORD) else None
+    try:
+        return list(database.rows(_SELECT_RECORD))
+    except StorageError:
+        if database.value(_HAS_RECORD):
+            raise
+        return None
 
 
 def _is_legacy(database: Database) -> bool:

@@ -37,7 +37,6 @@ WHERE m.seq > %(after)s AND (
   OR octet_length(json.text) <> length(json.text))
 ORDER BY m.seq LIMIT %(limit)s"""
 
-# As an export has them. The rows go with their memory.
 _SELECT_REVIEWS: Final = """
 SELECT m.id, r.replaced_by, r.confidence, r.reasoning, r.proposed_at, r.session_id
 FROM reviews AS r JOIN memories AS m USING (agent_id, seq, version)
