@@ -17,6 +17,7 @@ from agent_memory.services.search.signals import Candidate, CosineScale, QueryPr
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import NearestVectors, QueryVector, Term
 from agent_memory.text.dates import Span
+from agent_memory.text.questions import asks_for_several
 
 MATCHING: Final = 256
 """Memories that are ranked for their words: the best by FTS5's measure."""
@@ -68,6 +69,7 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
         date_terms=_places_of_dates(request, dates),
         relative_terms=_places_of_dates(request, [span for span in dates if span.is_relative]),
         cosine_scale=_cosine_scale(request.vector),
+        asks_for_several=asks_for_several(request.query),
     )
     row_ids = list(dict.fromkeys([*matches.row_ids, *by_meaning.cosines, *dated]))
     centers = [*matches.row_ids[:SURROUNDED], *_first(by_meaning.cosines, SURROUNDED_BY_MEANING)]

@@ -6,7 +6,7 @@ similarity.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, overload
 
 from agent_memory.models.limits import DEFAULT_SIMILARITY_THRESHOLD
@@ -36,6 +36,10 @@ descriptions, English and German, where half of the questions asked have no answ
 For a corpus that the curve was not fitted on, of the hits with 0.4 there are 0.18 to 0.74 relevant
 (0.36 and 0.37 in two people's chats), of those with 0.14 there are 0.05 to 0.26."""
 
+SAME_SESSION: Final = 0.8
+"""The share of its score that counts for a memory with a better one in its session, where several
+things are asked for. Of LoCoMo's multi-hop questions recall@10 rises by 0.6 to 1.7, of all by -0.1
+to 0.1; with this for every question it falls by 0.4 to 1.0."""
 OFTEN_ACCESSED: Final = 5
 STALE_DAYS: Final = 30
 THRESHOLD_STEP_OFTEN: Final = -0.05
@@ -177,6 +181,8 @@ def rank(
         score = similarity if is_weak else _relevance(candidate, similarity, rates)
         places.append((is_weak, -score, -similarity, -row_id, candidate, relative))
     places.sort()
+    if query.asks_for_several:
+        places = sorted(_spread_over_sessions(places))
     ranking = Ranking(
         _Order(places, scores, rates, floor),
         scores.strength,
@@ -188,6 +194,15 @@ def rank(
         order = _with_places_for_meaning(list(ranking.order), least=floor / 2)
         return ranking._replace(order=order, passed=None)
     return ranking
+
+
+def _spread_over_sessions(places: Iterable[_Place]) -> Iterator[_Place]:
+    """Hold back what stands beside something better in its session: each tells of another thing."""
+    sessions: set[str] = set()
+    for is_weak, score, similarity, row_id, candidate, relative in places:
+        share = SAME_SESSION if candidate.session in sessions else 1.0
+        sessions.add(candidate.session)
+        yield is_weak, score * share, similarity, row_id, candidate, relative
 
 
 def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> list[RankedHit]:

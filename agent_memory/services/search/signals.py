@@ -62,7 +62,7 @@ class QueryProfile(NamedTuple):
     for, ``pair_terms`` of pairs of characters; ``is_english`` is whether it is taken for English.
     ``spans`` are the dates that the query speaks of, ``date_terms`` the places of the terms that
     say them, ``relative_terms`` of those that say how long ago. ``cosine_scale`` is that of the
-    candidates' cosines, if they have any.
+    candidates' cosines, if they have any. ``asks_for_several`` is whether one answer is not all.
     """
 
     frequencies: Sequence[int]
@@ -76,6 +76,7 @@ class QueryProfile(NamedTuple):
     date_terms: AbstractSet[int] = frozenset()
     relative_terms: AbstractSet[int] = frozenset()
     cosine_scale: CosineScale | None = None
+    asks_for_several: bool = False
 
 
 def rarity(frequency: float, corpus_size: float) -> float:

@@ -498,3 +498,19 @@ def test_a_confidence_is_the_share_of_relevant_hits_that_was_counted() -> None:
     by_meaning = [confidence(similarity, by_meaning=True) for similarity in similarities]
     assert by_words == pytest.approx([0.01, 0.11, 0.35, 0.60], abs=0.01)
     assert by_meaning == pytest.approx([0.015, 0.095, 0.25, 0.43], abs=0.01)
+
+
+def _two_sessions(**asked: bool) -> Ranking:
+    """Rank two memories of one session, and one of another that has a little less."""
+    monday = [candidate(1, 1, session="monday"), candidate(2, 1, session="monday", length=12)]
+    tuesday = candidate(3, 1, session="tuesday", length=13)
+    return rank([*monday, tuesday], query(20, **asked), RankingRates(), WORDS_ALONE)
+
+
+def test_asked_for_several_things_a_second_session_comes_before_the_second_of_one() -> None:
+    plain, spread = _two_sessions(), _two_sessions(asks_for_several=True)
+    assert [hit.row_id for hit in plain.order] == [1, 2, 3]
+    assert [hit.row_id for hit in spread.order] == [1, 3, 2]
+    scores = {hit.row_id: hit.similarity for hit in plain.order}
+    assert {hit.row_id: hit.similarity for hit in spread.order} == scores
+    assert (spread.passed, spread.matches) == (plain.passed, plain.matches)
