@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_candidates import RARE, SPACE, TODAY, UNTIMED, by_row_id, candidate, order, query, ranking
 
 from agent_memory import Memory
 from agent_memory.models.relevance import relevance_score
 from agent_memory.services.search.ranking import (
     CONTRAST,
-    RankedHit,
     Ranking,
     RankingRates,
     confidence,
@@ -36,40 +35,8 @@ from agent_memory.services.search.strength import (
 )
 from agent_memory.text.dates import Span
 
-# How long an example takes is no matter of these tests.
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-CORPUS = 2_000
-TODAY = date(2026, 1, 30)
-SPACE = CosineScale(weight=1.0, floor=0.2)
 WORDS_ALONE = Weights(*[0.0] * 7)
 """Weights that leave nothing but a memory's own words."""
-
-
-def candidate(row_id: int, *counts: int, **fields: Any) -> Candidate:
-    """Make a candidate alone in its session, of ten words, stored today and never accessed."""
-    given_fields = {"session": f"session-{row_id}", "length": 10, "day": TODAY, **fields}
-    present = {place: count for place, count in enumerate(counts) if count}
-    return Candidate(row_id=row_id, counts=present, **given_fields)
-
-
-def query(*frequencies: int, **fields: Any) -> QueryProfile:
-    return QueryProfile(frequencies=frequencies, corpus_size=CORPUS, **fields)
-
-
-RARE = query(20)
-"""A query of one word."""
-
-
-def ranking(candidates: Sequence[Candidate], asked: QueryProfile = RARE, **rates: float) -> Ranking:
-    return rank(candidates, asked, RankingRates(**rates))
-
-
-def by_row_id(found: Ranking) -> Mapping[int, RankedHit]:
-    return {ranked.row_id: ranked for ranked in found.order}
-
-
-def order(found: Ranking) -> list[int]:
-    return [ranked.row_id for ranked in found.order]
 
 
 Question = tuple[list[Candidate], QueryProfile, RankingRates]

@@ -2,55 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import date
-from typing import Any
-
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_candidates import SPACE, UNTIMED, by_row_id, candidate, order, query, ranking
 
 from agent_memory.services.search.ranking import (
     MEANING_PLACE_STEP,
     WELL_COVERED,
     RankedHit,
     Ranking,
-    RankingRates,
-    rank,
 )
 from agent_memory.services.search.scoring import weigh
 from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile
 from agent_memory.services.search.strength import STRENGTH_FLOOR
-
-# How long an example takes is no matter of these tests.
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-CORPUS = 2_000
-TODAY = date(2026, 1, 30)
-SPACE = CosineScale(weight=1.0, floor=0.2)
-
-
-def candidate(row_id: int, *counts: int, **fields: Any) -> Candidate:
-    """Make a candidate alone in its session, of ten words, stored today and never accessed."""
-    given_fields = {"session": f"session-{row_id}", "length": 10, "day": TODAY, **fields}
-    present = {place: count for place, count in enumerate(counts) if count}
-    return Candidate(row_id=row_id, counts=present, **given_fields)
-
-
-def query(*frequencies: int, **fields: Any) -> QueryProfile:
-    return QueryProfile(frequencies=frequencies, corpus_size=CORPUS, **fields)
-
-
-def ranking(candidates: Sequence[Candidate], asked: QueryProfile) -> Ranking:
-    return rank(candidates, asked, RankingRates())
-
-
-def by_row_id(found: Ranking) -> Mapping[int, RankedHit]:
-    return {ranked.row_id: ranked for ranked in found.order}
-
-
-def order(found: Ranking) -> list[int]:
-    return [ranked.row_id for ranked in found.order]
-
 
 # Weight -----------------------------------------------------------------------------------------
 

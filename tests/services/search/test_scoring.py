@@ -6,68 +6,24 @@ No weight stands here: tests set weights of their own, or compare one candidate 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from datetime import date, timedelta
-from typing import Any
+from collections.abc import Mapping
+from datetime import timedelta
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from made_candidates import PARTS, PLAIN, SPACE, TODAY, UNTIMED, candidate, parts, query, talk
 
 from agent_memory.services.search.scoring import (
     NEAR_COSINE,
     SESSION_BEST,
     SHORT,
     WEIGHTS,
-    Evidence,
     Weights,
     weigh,
 )
-from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile, rarity
+from agent_memory.services.search.signals import CosineScale, rarity
 from agent_memory.text.dates import Span
-
-# How long an example takes is no matter of these tests.
-UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-TODAY = date(2026, 1, 30)
-CORPUS = 2_000
-SPACE = CosineScale(weight=1.0, floor=0.2)
-PLAIN = Weights(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
-"""Every part counts as much as a memory's own words; a question loses half."""
-PARTS = Evidence._fields[:-1]
-
-
-def candidate(row_id: int, *counts: int, **given_fields: Any) -> Candidate:
-    """Make a candidate alone in its session, of ten words, of today."""
-    defaults = {"session": f"session-{row_id}", "length": 10, "day": TODAY}
-    present = {place: count for place, count in enumerate(counts) if count}
-    return Candidate(row_id=row_id, counts=present, **{**defaults, **given_fields})
-
-
-def query(*frequencies: int, **given_fields: Any) -> QueryProfile:
-    return QueryProfile(frequencies=frequencies, corpus_size=CORPUS, **given_fields)
-
-
-def parts(
-    candidates: Sequence[Candidate], asked: QueryProfile, weights: Weights = PLAIN
-) -> Mapping[int, Evidence]:
-    return weigh(candidates, asked, weights).evidence
-
-
-def talk(*members: Candidate) -> list[Candidate]:
-    """Put candidates in one session, one after the other."""
-    row_ids = [member.row_id for member in members]
-    return [
-        member._replace(
-            session="talk",
-            neighbours={
-                other - place: row_ids[other]
-                for other in range(len(row_ids))
-                if 0 < abs(other - place) <= 2
-            },
-        )
-        for place, member in enumerate(members)
-    ]
-
 
 # How long it is ---------------------------------------------------------------------------------
 
