@@ -9,10 +9,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from places import forked
 
 from agent_memory import AgentMemory
 
@@ -103,7 +103,7 @@ def test_after_fork_parent_and_child_both_go_on(root: Path, *, in_transaction_th
         if in_transaction_thread:
             thread.start()
             time.sleep(0.05)
-        children = [_fork(lambda: _child_stores(memory)) for _ in range(5)]
+        children = [forked(lambda: _child_stores(memory)) for _ in range(5)]
         for number in range(20):
             memory.store(f"parent {number}")
         codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
@@ -113,18 +113,6 @@ def test_after_fork_parent_and_child_both_go_on(root: Path, *, in_transaction_th
         assert codes == [0] * 5
         assert memory.count(filters={"category": "insight"}) == 100
         assert memory.check().problems == []
-
-
-def _fork(work: Callable[[], None]) -> int:
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return child
 
 
 def _child_stores(memory: AgentMemory) -> None:

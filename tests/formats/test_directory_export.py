@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import stat
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import places
 import pytest
 from sources import ListSource
 
@@ -428,14 +428,8 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a disk of 64 kB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = shutil.which("mount")
-    words = ["-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs", str(place)]
-    if mount is None or subprocess.run([mount, *words], capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    with places.small_disk(tmp_path / "disk", 64) as disk:
+        yield disk
 
 
 def test_what_does_not_fit_on_the_disk_changes_nothing(tiny_disk: Path) -> None:

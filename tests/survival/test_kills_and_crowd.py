@@ -7,10 +7,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from places import forked
 
 from agent_memory import AgentMemory, ConfigurationError, StorageLocked
 
@@ -25,18 +26,6 @@ c.execute("SELECT count(*) FROM memories").fetchone()
 print("held", flush=True)
 sys.stdin.read()
 """
-
-
-def _forked(work: Callable[[], None]) -> int:
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return child
 
 
 def _locks_of(process: int, path: Path) -> int:
@@ -63,7 +52,7 @@ def test_a_forked_child_holds_locks_of_its_own(tmp_path: Path) -> None:
             of_both = [_locks_of(process, path) for process in (os.getpid(), os.getppid())]
             assert of_both[0] == of_both[1] > 0
 
-        assert os.waitpid(_forked(child), 0)[1] == 0
+        assert os.waitpid(forked(child), 0)[1] == 0
         memory.store("in the parent")
         assert memory.count() == 3
 
@@ -82,7 +71,7 @@ def test_what_a_forked_child_stores_stays_when_all_others_close_the_file(tmp_pat
             os.read(turn[0], 1)
         memory.close()
 
-    child = _forked(work)
+    child = forked(work)
     os.close(told[1])  # so that the end of the child is heard
     for number in range(20):
         assert os.read(told[0], 1)

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pytest
 from conftest import CHECKOUT, NOW, Clock
+from places import forked
 
 from agent_memory import (
     AgentMemory,
@@ -900,19 +901,6 @@ def test_one_process_undoes_while_another_stores(root: Path) -> None:
         assert memory.check().problems == []
 
 
-def fork(work: Callable[[], object]) -> int:
-    """Run something in a forked child, which ends with 0 if it went well; return its number."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return child
-
-
 @pytest.mark.file_only("tidy backs the file up, and as_of copies it")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_has_all_the_verbs(old: AgentMemory, clock: Clock, tmp_path: Path) -> None:
@@ -929,7 +917,7 @@ def test_a_forked_child_has_all_the_verbs(old: AgentMemory, clock: Clock, tmp_pa
         old.erase(old.store("a slip of the tongue"))
         _import(old, tmp_path, "replace", id="old", content="replaced by the child")
 
-    child = fork(lives)
+    child = forked(lives)
     old.store("the parent goes on", id="parent")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert there(old, "archived").archived
@@ -974,7 +962,7 @@ def test_whenever_it_is_killed_all_is_done_or_nothing(root: Path, clock: Clock, 
 def _forked(work: Callable[[int], None], milliseconds: int | None) -> int:
     """Run something in a forked child, kill it so long after it began, return how it ended."""
     began, started = os.pipe()
-    child = fork(lambda: work(started))
+    child = forked(lambda: work(started))
     assert os.read(began, 1) == b"1"
     if milliseconds is not None:
         time.sleep(milliseconds / 1000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import places
 import pytest
 from conftest import Clock
 
@@ -202,14 +202,8 @@ def test_a_link_at_the_destination_is_replaced_and_never_followed(
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a disk of 64 kB, on which no memory fits."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = shutil.which("mount")
-    words = ["-t", "tmpfs", "-o", "size=64k,mode=0700", "tmpfs", str(place)]
-    if mount is None or subprocess.run([mount, *words], capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    with places.small_disk(tmp_path / "disk", 64) as disk:
+        yield disk
 
 
 def test_a_backup_that_fails_leaves_the_old_one_and_nothing_half_done(

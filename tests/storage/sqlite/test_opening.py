@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import places
 import pytest
 
 from agent_memory import (
@@ -384,14 +385,8 @@ def test_opening_a_new_file_that_another_process_holds_says_so(
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Mount a disk of 2 MB."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = shutil.which("mount")
-    words = ["-t", "tmpfs", "-o", "size=2m,mode=0700", "tmpfs", str(place)]
-    if mount is None or subprocess.run([mount, *words], capture_output=True).returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield place
-    subprocess.run(["umount", str(place)], check=True)
+    with places.small_disk(tmp_path / "disk", 2048) as disk:
+        yield disk
 
 
 def fill_the_disk(filler: Path) -> None:

@@ -1,4 +1,4 @@
-"""Places to try a memory in: disks that are small, read-only or shared; programs that run there."""
+"""Places to try a memory in: disks that are small, read-only or shared; processes to run there."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
@@ -53,6 +53,19 @@ def tell(process: subprocess.Popen[str], text: str = "") -> None:
     assert process.stdin is not None
     process.stdin.write(f"{text}\n")
     process.stdin.flush()
+
+
+def forked(work: Callable[[], object]) -> int:
+    """Run something in a forked child, which ends with 0 if it went well; return its number."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return child
 
 
 @contextmanager
