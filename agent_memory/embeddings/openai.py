@@ -22,13 +22,13 @@ from agent_memory.embeddings.settings import (
 from agent_memory.embeddings.usage import EmbeddingUsage, estimate_tokens
 from agent_memory.errors import ConfigurationError, EmbeddingError, EmbeddingRefused
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
+from agent_memory.models.fields import is_key
 from agent_memory.runtime import fork_safety
 from agent_memory.runtime.api_client import (
     IN_TIME,
     NO_KEY,
     ProcessClient,
     hide_key,
-    is_key,
     is_web_address,
     mask_key,
     shown_address,

@@ -5,8 +5,8 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from agent_memory.models.field_types import Text
-from agent_memory.models.fields import clean_text
+from agent_memory.models.field_types import Text, covered
+from agent_memory.models.fields import clean_text, is_key
 from agent_memory.models.limits import (
     DEFAULT_MEMORY_ROOT,
     DEFAULT_MIGRATION_THRESHOLD,
@@ -82,7 +82,7 @@ class MemoryToolConfig(Record):
         if not isinstance(values, dict):
             return values
         return {
-            name: _hidden(value)
+            name: covered(value)
             if _SECRET.search(str(name)) or (name == "embedding_base_url" and not _is_text(value))
             else value
             for name, value in values.items()
@@ -92,7 +92,7 @@ class MemoryToolConfig(Record):
     @classmethod
     def validate_key(cls, key: SecretStr | None) -> SecretStr | None:
         """Refuse what an HTTP header cannot hold."""
-        if key is not None and not all("!" <= letter <= "~" for letter in key.get_secret_value()):
+        if key is not None and not is_key(key.get_secret_value()):
             raise ValueError("must be a text without spaces, of the characters that a key has")
         return key
 
@@ -102,12 +102,6 @@ def _is_text(value: object) -> bool:
         return value is None or (isinstance(value, str) and clean_text(value) == value)
     except ValueError:
         return False
-
-
-def _hidden(value: object) -> SecretStr | None:
-    if value is None or isinstance(value, SecretStr):
-        return value
-    return SecretStr(value.strip() if isinstance(value, str) else " ")  # refused, and not shown
 
 
 class MemoryContextConfig(Record):

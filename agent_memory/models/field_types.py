@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator, BeforeValidator, SecretStr
 
 from agent_memory.models.fields import (
     clean_agent_id,
@@ -58,3 +58,10 @@ UtcDatetime = Annotated[datetime, BeforeValidator(_read_time), AfterValidator(to
 """A field that takes a time, or ISO 8601 text, and holds it in UTC."""
 UtcEnd = Annotated[datetime, BeforeValidator(_read_end), AfterValidator(to_utc)]
 """The same for the end of a span: a date alone ends with its day."""
+
+
+def covered(value: object) -> SecretStr | None:
+    """Return what may be secret so that no error shows it; what is no text is refused later."""
+    if value is None or isinstance(value, SecretStr):
+        return value
+    return SecretStr(value.strip() if isinstance(value, str) else " ")

@@ -54,6 +54,14 @@ is_valid_agent_id = validate_agent_id
 """B's and D's name for the same."""
 
 
+def is_key(text: str) -> bool:
+    """Return whether a key has only characters that an HTTP header can hold.
+
+    With another one the client's own error would print the key.
+    """
+    return all("!" <= letter <= "~" for letter in text)
+
+
 def sanitize_agent_id(agent_id: str) -> str:
     """Drop what an agent id cannot have, and cut it at 64 characters.
 

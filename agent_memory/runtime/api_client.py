@@ -145,11 +145,3 @@ def shown_address(address: str) -> str:
     Before an @, and after a ? or #, there may be one.
     """
     return "" if any(mark in address for mark in "@?#") else f" {address!r:.100}"
-
-
-def is_key(text: str) -> bool:
-    """Return whether a key has only characters that an HTTP header can hold.
-
-    With another one the client's own error would print the key.
-    """
-    return all("!" <= letter <= "~" for letter in text)

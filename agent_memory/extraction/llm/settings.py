@@ -11,7 +11,8 @@ from typing import Final, TypeVar
 
 from agent_memory.errors import ConfigurationError, ProviderError, RateLimitExceeded
 from agent_memory.extraction.llm.answers import BadAnswer
-from agent_memory.runtime.api_client import hide_key, is_key, is_web_address, shown_address
+from agent_memory.models.fields import is_key
+from agent_memory.runtime.api_client import hide_key, is_web_address, shown_address
 
 Response = TypeVar("Response")
 

@@ -21,8 +21,8 @@ from pydantic import (
 )
 
 from agent_memory.errors import ConfigurationError
-from agent_memory.models.field_types import Text
-from agent_memory.models.fields import clean_text
+from agent_memory.models.field_types import Text, covered
+from agent_memory.models.fields import clean_text, is_key
 from agent_memory.models.record import SparseRecord
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -38,7 +38,7 @@ def _clean_secret(value: object) -> SecretStr | None:
     if value is None:
         return None
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
-    if not isinstance(text, str) or not text or not all("!" <= letter <= "~" for letter in text):
+    if not isinstance(text, str) or not text or not is_key(text):
         raise ValueError("must be a text without spaces, or ${NAME} for an environment variable")
     if text == _COVERED:
         raise ValueError("is the cover of a secret, not the secret: give it, or ${NAME}")
@@ -100,7 +100,7 @@ class ConfigSection(SparseRecord):
         if not isinstance(values, Mapping):
             return values
         return {
-            name: _covered(value) if cls._is_hidden(name, value) else value
+            name: covered(value) if cls._is_hidden(name, value) else value
             for name, value in values.items()
         }
 
@@ -141,7 +141,7 @@ class ConfigSection(SparseRecord):
         if key is None:
             variable = _KEY_VARIABLES.get(getattr(self, "provider", ""), "")
             key = (os.environ if environ is None else environ).get(variable, "").strip() or None
-        if key is not None and not all("!" <= letter <= "~" for letter in key):
+        if key is not None and not is_key(key):
             raise ConfigurationError(
                 f"{self.section}.api_key has a character that no key has: copy it again"
             )
@@ -153,12 +153,6 @@ def _is_text(value: object) -> bool:
         return value is None or (isinstance(value, str) and clean_text(value) == value != "")
     except ValueError:
         return False
-
-
-def _covered(value: object) -> object:
-    if value is None or isinstance(value, SecretStr):
-        return value
-    return SecretStr(value.strip() if isinstance(value, str) else " ")  # refused, and not shown
 
 
 _LOOKED_UP: Final = ("model", "organization", "base_url")
