@@ -10,7 +10,7 @@ import pytest
 from labelled_outputs import Output, outputs, written
 
 from agent_memory import AgentMemory, MemoryCaptureConfig, ObservationType
-from agent_memory.integrations.capture.observations import observe
+from agent_memory.integrations.capture.observations import scan
 
 SHARE = {"tuned": 667, "held out": 333}
 # Some points below what was measured when this was written (README and bench.capture have that).
@@ -52,7 +52,7 @@ def source_of(output: Output) -> str:
 def tallied(part: str) -> Tally:
     tally = Tally()
     for output in outputs(part, SHARE[part]):
-        seen = observe(output.text, source=source_of(output), session_id="s")
+        seen = scan(output.text, source=source_of(output), session_id="s").observations
         tally.add(output, [(it.observation_type.value, it.content) for it in seen])
     return tally
 
@@ -92,7 +92,9 @@ def test_a_capture_of_everything_would_be_seen_to_be_wrong() -> None:
     config = MemoryCaptureConfig(min_confidence=0, max_captures_per_output=1_000)
     tally = Tally()
     for output in outputs("tuned", 131):
-        seen = observe(output.text, source=source_of(output), session_id="s", config=config)
+        seen = scan(
+            output.text, source=source_of(output), session_id="s", config=config
+        ).observations
         tally.add(output, [(it.observation_type.value, it.content) for it in seen])
     assert tally.precision < 0.5
 

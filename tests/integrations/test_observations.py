@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_memory import AgentMemory, MemoryCaptureConfig, Observation
-from agent_memory.integrations.capture.observations import MOST_KEYWORDS, keywords, observe, scan
+from agent_memory.integrations.capture.observations import MOST_KEYWORDS, keywords, scan
 from agent_memory.text.passages import LONGEST_SENTENCE
 
 NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
@@ -17,7 +17,7 @@ NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 
 def seen(text: str, source: str = "tool:bash", **settings_: object) -> list[Observation]:
     config = MemoryCaptureConfig.model_validate(settings_) if settings_ else None
-    return observe(text, source=source, session_id="s-1", config=config, now=NOW)
+    return scan(text, source=source, session_id="s-1", config=config, now=NOW).observations
 
 
 def contents(text: str, source: str = "tool:bash", **settings_: object) -> list[str]:

@@ -23,7 +23,7 @@ from agent_memory.extraction.rules.facts import facts_by_rules
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
 from agent_memory.extraction.rules.statements import stated_in
 from agent_memory.extraction.types import Fact
-from agent_memory.integrations.capture.observations import observe
+from agent_memory.integrations.capture.observations import scan
 from agent_memory.models.conversation import Message
 from agent_memory.services.policies.rejection_match import find_rejected
 from agent_memory.text.dates import date_spans
@@ -83,7 +83,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "graph": ((f"{RULES}graph",), lambda text: graph_updates_by_rules([("", text)])),
     "capture": (
         (f"{CAPTURE}observations", f"{CAPTURE}cues", f"{TEXT}passages"),
-        lambda text: observe(f"remember that {text}", source="tool:bash", session_id="s"),
+        lambda text: scan(f"remember that {text}", source="tool:bash", session_id="s"),
     ),
     "answers": (("agent_memory.extraction.llm.answers",), read_answer),
     "messages": (("agent_memory.extraction.messages",), conversation),

@@ -10,7 +10,7 @@ import pytest
 from agent_memory.extraction.rules.facts import facts_by_rules
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
 from agent_memory.extraction.rules.statements import statement
-from agent_memory.integrations.capture.observations import observe
+from agent_memory.integrations.capture.observations import scan
 from agent_memory.models.conversation import Message
 from agent_memory.text.speech_acts import (
     is_denied,
@@ -31,7 +31,7 @@ def facts_of(text: str) -> list[str]:
 
 
 def captured(text: str) -> list[str]:
-    return [it.content for it in observe(text, source="turn:user", session_id="s")]
+    return [it.content for it in scan(text, source="turn:user", session_id="s").observations]
 
 
 QUESTIONS = [

@@ -81,27 +81,6 @@ class Scanned:
     below_confidence: int = 0
 
 
-def observe(
-    text: str,
-    *,
-    source: str,
-    session_id: str,
-    config: MemoryCaptureConfig | None = None,
-    now: datetime | None = None,
-) -> list[Observation]:
-    """Return what a text says that is worth keeping, in its order; usually nothing.
-
-    ``source`` says where it was seen: ``turn:user`` and ``turn:assistant`` are what was said in a
-    conversation, all else is taken for the name of a tool. What the user says is the surest; pages
-    of the web, whoever wrote them, are believed least. ``config`` has the patterns, which are
-    tried without regard to case, on one line at a time, and on 1,000 characters of it at most.
-    ``now`` is the time that the observations carry (the present one).
-
-    Raises ``ValidationError`` of Pydantic for a source or session that no text can have.
-    """
-    return scan(text, source=source, session_id=session_id, config=config, now=now).observations
-
-
 def scan(
     text: str,
     *,
@@ -111,9 +90,16 @@ def scan(
     now: datetime | None = None,
     pause: Callable[[], object] = bool,
 ) -> Scanned:
-    """Return what ``observe`` returns, and count what was not sure enough.
+    """Return what a text says that is worth keeping, in its order; usually nothing.
 
-    ``pause`` is called now and then: it may let other threads run.
+    ``source`` says where it was seen: ``turn:user`` and ``turn:assistant`` are what was said in a
+    conversation, all else is taken for the name of a tool. What the user says is the surest; pages
+    of the web, whoever wrote them, are believed least. ``config`` has the patterns, which are
+    tried without regard to case, on one line at a time, and on 1,000 characters of it at most.
+    ``now`` is the time that the observations carry (the present one). ``pause`` is called now and
+    then: it may let other threads run.
+
+    Raises ``ValidationError`` of Pydantic for a source or session that no text can have.
     """
     chosen = config or MemoryCaptureConfig.defaults()
     observations: dict[str, Observation] = {}
