@@ -40,7 +40,8 @@ LEFT_OUT: Final[Mapping[str, Any]] = {
 
 If it were not put back, a memory that is replaced would stay as it is: archived, for one.
 """
-_LATEST_SECONDS: Final = 32_503_680_000  # of the year 3000
+LATEST_SECONDS: Final = 32_503_680_000
+"""A number of the year 3000 or later is no time in seconds."""
 _MARKS_OF_RECORD: Final = frozenset({"created_at", "updated_at", "memory_type", "custom_metadata"})
 _ONLY_IN_A: Final = _FIELDS - {"id", "content", "embedding", "metadata", "version"}
 _PLACED: Final = {"id", "content", "embedding", "metadata", "version", "score"}
@@ -194,7 +195,7 @@ def _in_our_names(item: Mapping[str, Any]) -> dict[str, Any]:
         named["content"] = named.pop("memory")
     for name in ("created_at", "updated_at"):
         moment = named.get(name)
-        if isinstance(moment, int | float) and abs(moment) < _LATEST_SECONDS:
+        if isinstance(moment, int | float) and abs(moment) < LATEST_SECONDS:
             named[name] = format_time(datetime.fromtimestamp(moment, UTC))
     if "timestamp" not in named and _is_time(named.get("created_at")):
         named["timestamp"] = named.pop("created_at")

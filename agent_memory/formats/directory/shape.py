@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from datetime import datetime
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -11,6 +10,7 @@ from uuid import UUID
 
 from agent_memory.formats.directory.layout import MAX_LINE_BYTES
 from agent_memory.formats.record_shapes import given_back
+from agent_memory.models.documents.record_rules import is_uuid4
 from agent_memory.models.enums import MemoryKind, TaskStatus
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS, fields_beyond
@@ -28,9 +28,6 @@ _PLACES: Final = frozenset(
 NO_PLACE: Final = fields_beyond(_PLACES, "created_by_session user_id run_id memory_type version")
 """What E has no place for, in the order in which it is written beside E's files."""
 
-_UUID4: Final = re.compile(
-    r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE
-)
 # What E has in the metadata of a task, by its status.
 _OF_STATUS: Final = {
     TaskStatus.COMPLETED: ("status", "completed_at", "outcome"),
@@ -118,7 +115,7 @@ def _task(memory: Memory) -> tuple[dict[str, Any] | None, dict[str, Any]]:
 
 def e_id(memory_id: str) -> str:
     """Return the id that a memory has in E's files: a UUID v4, always the same one."""
-    if _UUID4.fullmatch(memory_id):
+    if is_uuid4(memory_id):
         return memory_id
     return str(UUID(bytes=hashlib.sha256(memory_id.encode()).digest()[:16], version=4))
 

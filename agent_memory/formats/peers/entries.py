@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from agent_memory.formats.record_shapes import LATEST_SECONDS
 from agent_memory.models.fields import normalize_tags, validate_memory_content
 from agent_memory.models.limits import (
     MAX_MEMORY_CONTENT_LENGTH,
@@ -18,7 +19,6 @@ from agent_memory.models.portable import Entry, PassedOver, Section
 from agent_memory.models.times import format_time, parse_time
 
 EMPTY: Final = PassedOver("empty texts")
-_LATEST_SECONDS: Final = 32_503_680_000  # of the year 3000; what is more counts thousandths
 _MOST_DEPTH: Final = 12
 _LONGEST_LABEL: Final = 200
 
@@ -78,10 +78,10 @@ def time_of(value: object) -> str | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        if not math.isfinite(value) or abs(value) > _LATEST_SECONDS * 10**9:
+        if not math.isfinite(value) or abs(value) > LATEST_SECONDS * 10**9:
             return None
         seconds = float(value)
-        while abs(seconds) > _LATEST_SECONDS:
+        while abs(seconds) > LATEST_SECONDS:  # it counts thousandths
             seconds /= 1000
         return format_time(datetime.fromtimestamp(seconds, UTC))
     try:
