@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory import AgentMemory, MissingAgentIdentity, validate_agent_id
+from agent_memory.runtime.paths import AGENT_VARIABLE
 
 if TYPE_CHECKING:
     from agent_memory import SessionContext, SessionMemory
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     Opener = Callable[[], MemoryOrSession]
     """What opens a memory when it is first needed, such as a ``LazyMemory``."""
 
-AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
 CAPABILITY: Final = "agent_identity"
 _ACTIVATION: Final = re.compile(
     r"""\s{0,9}(?:please\ )?start\ as\ ["']?(?P<name>[\w-]{1,64})["']?

@@ -29,6 +29,7 @@ from agent_memory.integrations.capture.writer import (
 from agent_memory.integrations.identity import opener_of
 from agent_memory.integrations.result_texts import texts_of
 from agent_memory.models.fields import clean_label, new_session_name
+from agent_memory.runtime.paths import SESSION_VARIABLE
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession, Opener
@@ -44,7 +45,6 @@ _MOST_WAITING: Final = 50_000_000
 """Characters of texts that may wait to be looked through."""
 _CLOSING_SECONDS: Final = 30.0
 _NAME: Final = re.compile(r"[^\w.:/@-]+")
-_SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +293,7 @@ def _validated(config: MemoryCaptureConfig | Mapping[str, Any] | None) -> Memory
 def _session_name(session_id: str | None, memory: MemoryOrSession | Opener) -> str:
     if session_id is None and not callable(memory):
         return memory.session_id
-    name = session_id or os.environ.get(_SESSION_VARIABLE) or new_session_name()
+    name = session_id or os.environ.get(SESSION_VARIABLE) or new_session_name()
     try:
         return clean_label(name)
     except ValueError as error:

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import uuid4
 
 from agent_memory import AgentMemory, AgentMemoryError, StorageClosed
-from agent_memory.runtime.paths import agent_address
+from agent_memory.runtime.paths import SESSION_VARIABLE, agent_address
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession
     from agent_memory.models.session import SessionScope
 
-_SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
 _STORING: Final = "memory_store makes the first one"
 
 
@@ -56,7 +55,7 @@ class ServedMemory:
         self._root = root
         self._db = None if db is None else Path(db).expanduser()
         self._address = self._db or agent_address(agent_id or "", root)
-        named = os.environ.get(_SESSION_VARIABLE)
+        named = os.environ.get(SESSION_VARIABLE)
         self._session_id = None if named else f"mcp-{uuid4().hex[:12]}"
         self._memory: AgentMemory | None = None
         self._is_closed = False

@@ -51,7 +51,7 @@ _LOCKS: Final = (
     apsw.SQLITE_IOERR_SHMLOCK,
     apsw.SQLITE_IOERR_CHECKRESERVEDLOCK,
 )
-_FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """No space is left, a quota is used up, a file may not grow: SQLite knows of the first alone."""
 
 
@@ -75,7 +75,7 @@ def translated(
     except PermissionError as error:
         raise StorageUnavailable(f"{path} may not be accessed: {error}") from error
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in FULL:
             raise _full(path, error) from error
         if error.errno == errno.EROFS:
             raise StorageReadOnly(f"{path} cannot be written: {error}") from error
@@ -123,7 +123,7 @@ def is_full(error: apsw.Error, path: Path) -> bool:
     Where no file can be made beside the database, SQLite looks for one that is there, and what the
     system said of space is lost: so it is asked again.
     """
-    if isinstance(error, apsw.FullError) or getattr(error, "system_errno", 0) in _FULL:
+    if isinstance(error, apsw.FullError) or getattr(error, "system_errno", 0) in FULL:
         return True
     return isinstance(error, apsw.CantOpenError) and lacks_space_for_a_file(path.parent)
 

@@ -8,16 +8,13 @@ the log of the other. SQLite's own copying is a commit like any other instead.
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
 
 import apsw
 
 from agent_memory.errors import StorageFull, StorageLocked
-
-_NO_MORE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+from agent_memory.storage.sqlite.connection.error_translation import FULL
 
 
 class ChangedMeanwhile(StorageLocked):
@@ -92,7 +89,7 @@ def full_disk_translated(connection: apsw.Connection, path: Path) -> Iterator[No
     try:
         yield
     except (apsw.FullError, apsw.IOError) as error:
-        if isinstance(error, apsw.IOError) and connection.system_errno not in _NO_MORE:
+        if isinstance(error, apsw.IOError) and connection.system_errno not in FULL:
             raise
         raise StorageFull(
             f"{path} does not fit: free space on its disk. Nothing stored was lost ({error})"
