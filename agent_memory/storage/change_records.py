@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
@@ -149,6 +150,21 @@ class Statement(NamedTuple):
     def hashes(self, key: bytes) -> set[bytes]:
         """Return the hashes by which tombstones know the memory: of its id and its contents."""
         return {hash_of_id(key, self.memory_id), *self.content_hashes(key)}
+
+
+def contradictions(
+    tombstones: Sequence[Tombstone], statements: Iterable[Statement]
+) -> list[tuple[str, Tombstone]]:
+    """Return the memories that say what was erased, each with a tombstone of it."""
+    known = {(tombstone.key, tombstone.hash): tombstone for tombstone in tombstones}
+    keys = {key for key, _ in known}
+    return [
+        (statement.memory_id, known[key, digest])
+        for statement in statements
+        for key in keys
+        for digest in statement.hashes(key)
+        if (key, digest) in known
+    ]
 
 
 def hash_of_id(key: bytes, memory_id: str) -> bytes:

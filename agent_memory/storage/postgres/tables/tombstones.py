@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent_memory.storage.change_records import Tombstone
+from agent_memory.storage.change_records import Tombstone, contradictions
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.postgres.tables.erasure import ErasureQueries
 
@@ -54,12 +54,6 @@ class TombstoneTable(Table):
         return None if moment is None else str(moment)
 
     def contradicted(self) -> list[tuple[str, Tombstone]]:
-        tombstones = {(each.key, each.hash): each for each in self.all()}
-        keys = {key for key, _ in tombstones}
-        return [
-            (statement.memory_id, tombstones[key, digest])
-            for statement in (ErasureQueries(self._db).statements() if tombstones else ())
-            for key in keys
-            for digest in statement.hashes(key)
-            if (key, digest) in tombstones
-        ]
+        tombstones = self.all()
+        statements = ErasureQueries(self._db).statements() if tombstones else ()
+        return contradictions(tombstones, statements)
