@@ -10,8 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pytest
-from postgres_server import NoServer, PostgresServer
+from postgres_server import PostgresServer
 
 from agent_memory.models.memory import Memory
 from agent_memory.runtime.addresses import AgentAddress, server_address
@@ -61,17 +60,6 @@ def memory_of(number: int, content: str, **fields: Any) -> Memory:
         **fields,
     }
     return Memory.model_validate(values)
-
-
-@contextlib.contextmanager
-def started() -> Iterator[PostgresServer]:
-    """Start a server for the body; where there is none, the test is skipped."""
-    try:
-        server = PostgresServer()
-    except NoServer as error:
-        pytest.skip(str(error))
-    with contextlib.closing(server):
-        yield server
 
 
 def opened_on(server: PostgresServer, schema: str, agent: str = "bob") -> PostgresEngine:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from postgres_server import PostgresServer
-from side_by_side import Pair, memory_of, opened_pair, started
+from side_by_side import Pair, memory_of, opened_pair
 
 from agent_memory import SearchFilters, ValidationError
 from agent_memory.storage.filters import (
@@ -33,14 +33,8 @@ UNICODE_OF_THE_TABLE = "14.0.0"
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with started() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def pair(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    with opened_pair(server, tmp_path_factory.mktemp("pair")) as opened:
+def pair(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with opened_pair(postgres, tmp_path_factory.mktemp("pair")) as opened:
         yield opened
 
 

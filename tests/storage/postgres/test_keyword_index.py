@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from postgres_server import PostgresServer
-from side_by_side import NOW, Pair, memory_of, opened_on, opened_pair, started
+from side_by_side import NOW, Pair, memory_of, opened_on, opened_pair
 
 from agent_memory.models.memory import Memory
 from agent_memory.models.times import format_time
@@ -52,15 +52,9 @@ FILTERS: dict[str, Filter] = {
 }
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with started() as running:
-        yield running
-
-
 @pytest.fixture
-def pair(server: PostgresServer, tmp_path: Path) -> Iterator[Pair]:
-    with opened_pair(server, tmp_path) as opened:
+def pair(postgres: PostgresServer, tmp_path: Path) -> Iterator[Pair]:
+    with opened_pair(postgres, tmp_path) as opened:
         yield opened
 
 
@@ -93,10 +87,10 @@ class Corpus:
 
 
 @pytest.fixture(scope="module")
-def filled(server: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+def filled(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Give both 2,500 memories: more than are read without an index."""
     corpus = Corpus(1)
-    with opened_pair(server, tmp_path_factory.mktemp("filled")) as opened:
+    with opened_pair(postgres, tmp_path_factory.mktemp("filled")) as opened:
         opened.store([corpus.memory(number) for number in range(2_500)])
         yield opened
 
@@ -306,8 +300,8 @@ class TestSearches:
                         terms[0].is_prefix
                     )
 
-    def test_another_agent_has_words_of_its_own(self, server: PostgresServer) -> None:
-        bob, eve = (opened_on(server, "two_agents", agent) for agent in ("bob", "eve"))
+    def test_another_agent_has_words_of_its_own(self, postgres: PostgresServer) -> None:
+        bob, eve = (opened_on(postgres, "two_agents", agent) for agent in ("bob", "eve"))
         with bob.write():
             bob.memories.insert(memory_of(1, "the kestrel flies"))
         with eve.write():

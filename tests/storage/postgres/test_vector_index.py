@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from postgres_server import PostgresServer
-from side_by_side import NOW, Pair, memory_of, opened_pair, started
+from side_by_side import NOW, Pair, memory_of, opened_pair
 
 from agent_memory.models.embedding_rows import EmbeddingModel, PendingText
 from agent_memory.storage import code_search
@@ -29,15 +29,9 @@ FILTERS: list[Filter] = [
 ]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with started() as running:
-        yield running
-
-
 @pytest.fixture
-def pair(server: PostgresServer, tmp_path: Path) -> Iterator[Pair]:
-    with opened_pair(server, tmp_path) as opened:
+def pair(postgres: PostgresServer, tmp_path: Path) -> Iterator[Pair]:
+    with opened_pair(postgres, tmp_path) as opened:
         yield opened
 
 
