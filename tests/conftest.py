@@ -22,7 +22,7 @@ from typing import Any, cast
 
 import pytest
 from command_server import CommandServer
-from embedding_server import EmbeddingServer
+from embedding_server import DIMENSIONS, EmbeddingServer
 from postgres_server import NoServer, PostgresServer, Schemas, ServerRoot
 
 from agent_memory import AgentMemory, ConfigurationError
@@ -80,6 +80,16 @@ def server() -> Iterator[EmbeddingServer]:
     """Run a server that speaks the embeddings API, and does what a test tells it to."""
     with EmbeddingServer() as running:
         yield running
+
+
+@pytest.fixture
+def service(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingServer:
+    """Let `openai` mean the test's server, for every memory that is opened."""
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("AGENT_MEMORY_EMBEDDING_DIMENSIONS", str(DIMENSIONS))
+    monkeypatch.setenv("AGENT_MEMORY_EMBEDDING_RETRIES", "0")
+    return server
 
 
 SLOW_FIRST = ("survival", "property", "crash", "text", "test_peers.py")
@@ -155,6 +165,17 @@ def schemas(postgres: PostgresServer) -> Iterator[Schemas]:
     given = Schemas(postgres)
     yield given
     given.empty()
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Keep temporary files in a folder of the test, which must be empty in the end."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler
@@ -41,6 +41,17 @@ def text_vector(text: str, dimensions: int = DIMENSIONS) -> list[float]:
     total = [sum(column) for column in columns]
     length = sum(value * value for value in total) ** 0.5
     return [value / length for value in total]
+
+
+@dataclass
+class WordEmbedder:
+    """Embeds here, without a server: gives each text the vector of its words."""
+
+    model: str = "words"
+    dimensions: int = DIMENSIONS
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [text_vector(text, self.dimensions) for text in texts]
 
 
 @dataclass

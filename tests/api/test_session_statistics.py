@@ -6,15 +6,14 @@ of scores, rarity, reasons, near misses and places must be the same in both.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import NOW
-from embedding_server import DIMENSIONS, text_vector
+from embedding_server import WordEmbedder
 
 from agent_memory import AgentMemory, SearchResults, SessionContext
 from agent_memory.api.session import SessionMemory
@@ -33,17 +32,6 @@ QUERIES = (
 )
 TOLD = {"query_time", "processing_time_ms", "keyword_search_time_ms", "embedding_time_ms",
         "vector_search_time_ms"}  # fmt: skip
-
-
-@dataclass
-class Words:
-    """Texts that share words are near each other."""
-
-    model: str = "words"
-    dimensions: int = DIMENSIONS
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [text_vector(text, self.dimensions) for text in texts]
 
 
 def own_items(count: int) -> Iterator[dict[str, Any]]:
@@ -89,7 +77,7 @@ def world(tmp_path: Path) -> Iterator[Callable[..., SessionMemory]]:
     opened: list[AgentMemory] = []
 
     def make(
-        others: list[dict[str, Any]], *, own: int, embedder: Words | None = None
+        others: list[dict[str, Any]], *, own: int, embedder: WordEmbedder | None = None
     ) -> SessionMemory:
         root = tmp_path / str(len(opened))
         memory = AgentMemory("bob", root=root, clock=lambda: NOW, embedder=embedder)
@@ -126,8 +114,8 @@ def test_a_search_is_the_same_where_there_is_nobody_else(
 def test_a_search_by_meaning_tells_nothing_of_what_others_mean(
     world: Callable[..., SessionMemory],
 ) -> None:
-    quiet = world(FEW, own=60, embedder=Words())
-    loud = world(list(others_items(600)), own=60, embedder=Words())
+    quiet = world(FEW, own=60, embedder=WordEmbedder())
+    loud = world(list(others_items(600)), own=60, embedder=WordEmbedder())
     first, second = list(seen(quiet)), list(seen(loud))
     assert "'cosine': 0." in repr(first)
     assert first == second

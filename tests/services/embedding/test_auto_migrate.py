@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from embedding_server import DIMENSIONS, EmbeddingServer
+from embedding_server import EmbeddingServer
 
 from agent_memory import AgentMemory
 from agent_memory.embeddings.registry import EMBEDDERS
@@ -22,16 +22,6 @@ IMMEDIATE = {
     "migration_strategy": "immediate",
 }
 BACKGROUND = {**IMMEDIATE, "migration_strategy": "background", "migration_batch_size": 10}
-
-
-@pytest.fixture
-def service(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingServer:
-    """Let `openai` mean the test's server, for every memory that is opened."""
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    monkeypatch.setenv("AGENT_MEMORY_EMBEDDING_DIMENSIONS", str(DIMENSIONS))
-    monkeypatch.setenv("AGENT_MEMORY_EMBEDDING_RETRIES", "0")
-    return server
 
 
 def fill(memory: AgentMemory, count: int) -> None:

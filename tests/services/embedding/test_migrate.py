@@ -26,18 +26,9 @@ from agent_memory.formats.scratchpad import read_scratchpad
 from agent_memory.storage.engine import Capability
 
 Visitor = Callable[[Path, str], str]
+pytestmark = pytest.mark.usefixtures("service")
 SMALL_BATCHES = {"migration_batch_size": 10}
 INDEXES = "SELECT name FROM sqlite_schema WHERE name GLOB 'embedding_index_*' AND sql LIKE '%vec0%'"
-
-
-@pytest.fixture(autouse=True)
-def service(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingServer:
-    """Let `openai` mean the test's server, for every memory that is opened."""
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    monkeypatch.setenv("AGENT_MEMORY_EMBEDDING_DIMENSIONS", str(DIMENSIONS))
-    monkeypatch.setenv("AGENT_MEMORY_EMBEDDING_RETRIES", "0")
-    return server
 
 
 def numbered(count: int) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ import re
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -37,22 +36,12 @@ OF_MEMORIES = ("store", "backup", "json", "jsonl", "record-json", "record-jsonl"
 """The formats that hold every memory with every field, and are made of text."""
 READ_BY = {"backup": "scratchpad", "record-json": "json", "record-jsonl": "jsonl"}
 ONE_CORE_MEMORY = {"limits": {"core": {"max_memories": 1, "enforcement": "hard"}}}
+pytestmark = pytest.mark.usefixtures("temporary")
 CONFLICTS: tuple[OnConflict, ...] = get_args(OnConflict)
 OF_FILES = pytest.mark.file_only("no engine is asked: the file is that is written or read")
 
 Clock = Any
 Open = Callable[..., AbstractContextManager[AgentMemory]]
-
-
-@pytest.fixture(autouse=True)
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Keep temporary files in a folder of the test, which must be empty in the end."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    yield folder
-    assert list(folder.iterdir()) == []
 
 
 @pytest.fixture

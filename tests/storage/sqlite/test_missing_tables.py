@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from conftest import Clock, Ran, database_of
-from embedding_server import DIMENSIONS, text_vector
+from embedding_server import WordEmbedder
 
 from agent_memory import AgentMemory, ValidationError
 from agent_memory.models.agent import Problem
@@ -38,16 +38,6 @@ SELECT seq, version, id, timestamp FROM memories"""
 WRONG_SETTING = "UPDATE agent SET config = '{\"backups_kept\": -1}'"
 
 
-class Words:
-    """Gives a text the vector of its words."""
-
-    model = "words"
-    dimensions = DIMENSIONS
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [text_vector(text) for text in texts]
-
-
 @pytest.fixture
 def path(root: Path) -> Path:
     """A closed file of three memories, stored at once."""
@@ -65,7 +55,7 @@ def path(root: Path) -> Path:
 @pytest.fixture
 def full(path: Path) -> Path:
     """The same file with vectors, a graph that the memories tell of, questions and a refusal."""
-    with AgentMemory.open(path, clock=Clock(), embedder=Words()) as memory:
+    with AgentMemory.open(path, clock=Clock(), embedder=WordEmbedder()) as memory:
         memory.migrate()
         one, another, _ = [it.id for it in memory.list_recent()]
         memory.graph.add("Alice", "works_at", "Acme", memory_id=one)
@@ -136,7 +126,7 @@ def test_a_missing_table_is_told_and_made_anew(path: Path, visitor: Visitor, tab
 
 def test_without_its_model_a_memory_is_one_that_never_moved(full: Path, visitor: Visitor) -> None:
     visitor(full, "DROP TABLE embedding_models;;INSERT INTO embedding_queue (seq) VALUES (1)")
-    with AgentMemory.open(full, clock=Clock(), embedder=Words()) as memory:
+    with AgentMemory.open(full, clock=Clock(), embedder=WordEmbedder()) as memory:
         assert memory.check(repair=True).ok
         info = memory.info()
         assert (info.storage_backend, info.vector_model, info.migration) == ("file", None, None)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from conftest import engine_of
-from embedding_server import DIMENSIONS, text_vector
+from embedding_server import DIMENSIONS, WordEmbedder, text_vector
 
 from agent_memory import AgentMemory
 from agent_memory.models.embedding_rows import EmbeddingModel
@@ -30,16 +30,6 @@ WORDS = "red green blue old new fast slow house river tree cat dog train garden 
 KINDS = ["vec0", "table"]
 
 
-class Bag:
-    """Gives each text the vector of its words."""
-
-    model = "bag"
-    dimensions = DIMENSIONS
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [text_vector(text) for text in texts]
-
-
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(code_search, "SORTED_FROM", 300)
@@ -49,7 +39,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def opened(root: Path) -> AgentMemory:
-    return AgentMemory("bob", root=root, embedder=Bag())
+    return AgentMemory("bob", root=root, embedder=WordEmbedder())
 
 
 def text(number: int) -> str:
@@ -91,7 +81,7 @@ def memory(request: pytest.FixtureRequest, root: Path) -> Iterator[AgentMemory]:
     with opened(root) as opened_memory:
         opened_memory.configure(vector_index=request.param)
         fill(opened_memory, 0, 200)
-        opened_memory.migrate(embedder=Bag())
+        opened_memory.migrate(embedder=WordEmbedder())
         yield opened_memory
 
 
@@ -141,7 +131,7 @@ def test_memories_are_found_while_their_codes_move_and_by_a_process_that_comes_l
             assert found(memory, [number, 3, 77, 150]) == [number, 3, 77, 150]
             assert memory.check().problems == []
             memory.close()
-            memory.__init__("bob", root=root, embedder=Bag())  # type: ignore[misc]
+            memory.__init__("bob", root=root, embedder=WordEmbedder())  # type: ignore[misc]
     assert seen
     memory.embed()
     assert not any(cells(memory).values())
@@ -256,7 +246,7 @@ from pathlib import Path
 from typing import Any
 memory = cells.opened(Path(sys.argv[1]))
 cells.fill(memory, 0, 299)
-memory.migrate(embedder=cells.Bag())
+memory.migrate(embedder=cells.WordEmbedder())
 cells.fill(memory, 299, 301)
 cells.fill(memory, 301, 302)
 print(cells.cells(memory), flush=True)

@@ -7,13 +7,13 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import TESTS, Ran
-from embedding_server import DIMENSIONS, text_vector
+from embedding_server import DIMENSIONS, WordEmbedder
 
 from agent_memory import AgentMemory, ValidationError
 from agent_memory.storage.code_search import EXACT_UP_TO
@@ -28,18 +28,8 @@ WORDS = "red green blue old new fast slow house river tree cat dog train garden"
 QUESTIONS = ["dog and cat", "a fast train", "river", "garden house", "item7", "red red red"]
 
 
-class Bag:
-    """Gives each text the vector of its words."""
-
-    model = "bag"
-    dimensions = DIMENSIONS
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [text_vector(text) for text in texts]
-
-
 def opened(root: Path) -> AgentMemory:
-    return AgentMemory("bob", root=root, embedder=Bag())
+    return AgentMemory("bob", root=root, embedder=WordEmbedder())
 
 
 def make(root: Path, count: int) -> None:
@@ -54,7 +44,7 @@ def make(root: Path, count: int) -> None:
             }
             for number in range(count)
         )
-        memory.migrate(embedder=Bag())
+        memory.migrate(embedder=WordEmbedder())
 
 
 @pytest.fixture(scope="module")
