@@ -138,8 +138,11 @@ def _run(
         entry["folder"] = agent_folder(_agent_of(call, {}), call.root)
         occasion = occasion_of(call, read_input())
         entry.update(folder=occasion.folder, session=occasion.label)
-        _handle(occasion, outcome)
-        _keep(occasion, outcome, is_served=is_served)
+        try:  # first: what is asked of a memory may take all the time that there is
+            _note(occasion, outcome)
+        finally:  # where nothing can be written, there is an answer all the same
+            _handle(occasion, outcome)
+        _store(occasion, outcome, is_served=is_served)
     except Exception as error:  # noqa: BLE001 - no fault of ours may reach the host
         outcome.why = _reason(error)
     is_noted = "noted" in outcome.counts
@@ -189,21 +192,25 @@ def _handle(occasion: Occasion, outcome: Outcome) -> None:
     outcome.answer(outcome.context)
 
 
-def _keep(occasion: Occasion, outcome: Outcome, *, is_served: bool) -> None:
-    """Write down what is worth keeping, and have that stored, with what waits already."""
+def _note(occasion: Occasion, outcome: Outcome) -> None:
+    """Write down what is worth keeping."""
     kind = occasion.call.event.kind
     if occasion.is_trial or (kind == "tool" and SERVER in occasion.tool):
         return
-    noted = 0
     is_summary = kind == "summary" and bool(occasion.text.strip())
     if is_summary or (kind not in ("start", "summary") and has_capture_word(occasion.text)):
         from agent_memory.integrations.hosts.spool import note  # noqa: PLC0415 - seldom needed
 
         if noted := note(occasion):
-            outcome.counts = {**outcome.counts, "noted": noted}
+            outcome.counts = {"noted": noted}
+
+
+def _store(occasion: Occasion, outcome: Outcome, *, is_served: bool) -> None:
+    """Have what was written down stored, and what waits already."""
     # What could not be stored is tried again now and then: that the memory is damaged, a process
     # for each of a hundred tools would not mend.
-    if noted or (kind in ("start", "prompt") and is_anything_heard(occasion.folder)):
+    is_asking = occasion.call.event.kind in ("start", "prompt") and not occasion.is_trial
+    if "noted" in outcome.counts or (is_asking and is_anything_heard(occasion.folder)):
         from agent_memory.integrations.hosts.intake import start, take_in  # noqa: PLC0415 - likewise
 
         store = take_in if is_served else start

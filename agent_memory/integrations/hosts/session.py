@@ -54,7 +54,8 @@ def recall(occasion: Occasion, outcome: Outcome) -> None:
         recalled = _Recall(memory, occasion)
         is_start = occasion.call.event.kind == "start"
         context = recalled.beginning() if is_start else recalled.answer()
-        outcome.counts, outcome.why = recalled.counts, recalled.why
+        outcome.counts = {**outcome.counts, **recalled.counts}
+        outcome.why = recalled.why
         outcome.answer(context[: occasion.call.host.most_characters])
 
 

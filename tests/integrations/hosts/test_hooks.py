@@ -37,6 +37,7 @@ TOPICS = ("invoices", "refunds", "shipments", "returns", "coupons")
 HEADING_TOKENS = 70
 """Of the line that says whose memories they are, and of what was left out."""
 FACT = "The billing service is deployed with Nomad"
+SAID = "Remember that staging is in Oslo."
 hosts = pytest.mark.parametrize("host", EVENTS)
 
 
@@ -427,13 +428,30 @@ def test_a_locked_database_keeps_nobody_waiting(root: Path, project: Path, kind:
     with subprocess.Popen([sys.executable, "-c", code, path], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"locked\n"
-        data = event("claude-code", kind, project, "Remember that staging is in Oslo.")
+        data = event("claude-code", kind, project, SAID)
         done = answer(root, "claude-code", data, seconds=None)
         holder.kill()
     assert (done.code, done.out) == (0, "")
     assert done.seconds < WITHIN_SECONDS
     assert log_of(root, project)[-1]["outcome"] in ("late", "failed")
     assert FACT in ask(root, project, "billing deployed?").context
+    if kind == "prompt":
+        assert "staging is in Oslo." in contents(root, project)
+
+
+def test_what_is_said_is_kept_where_the_memory_cannot_be_read(root: Path, project: Path) -> None:
+    with memory_of(root, project) as memory:
+        memory.store(FACT)
+        path = Path(memory.info().path)
+    path.rename(f"{path}.away")
+    path.write_text("no database")
+    done = answer(root, "claude-code", event("claude-code", "prompt", project, SAID))
+    assert (done.code, done.out) == (0, "")
+    assert "is not a database" in done.err
+    assert log_of(root, project)[-1]["noted"] == 1
+    Path(f"{path}.away").rename(path)
+    ask(root, project, "billing deployed?")
+    assert "staging is in Oslo." in contents(root, project)
 
 
 def test_a_held_session_file_keeps_nobody_waiting(root: Path, project: Path) -> None:
