@@ -60,6 +60,8 @@ def main(words: Sequence[str]) -> None:
     call = parse(words)
     if isinstance(call, str):
         _complain(call)
+        _thread.start_new_thread(_hear_out, (outcome,))
+        outcome.wait_until_done(deadline - time.monotonic())
         os._exit(0)
     _thread.start_new_thread(_run, (call, outcome, entry, _standard_input, False))
     outcome.wait_until_ready(deadline - time.monotonic())
@@ -135,7 +137,8 @@ def _run(
     occasion = None
     entry.update(host=call.host.name, event=call.event.name)
     try:
-        entry["folder"] = agent_folder(_agent_of(call, {}), call.root)
+        with contextlib.suppress(UnreadableInput, OSError):  # the input may say another folder
+            entry["folder"] = agent_folder(_agent_of(call, {}), call.root)
         occasion = occasion_of(call, read_input())
         entry.update(folder=occasion.folder, session=occasion.label)
         try:  # first: what is asked of a memory may take all the time that there is
@@ -281,6 +284,12 @@ def _standard_input() -> bytes:
             if length <= _MOST_BYTES + 2**20:
                 parts.append(part)
     return b"".join(parts)
+
+
+def _hear_out(outcome: Outcome) -> None:
+    """Read stdin for the host's sake alone."""
+    _standard_input()
+    outcome.finish()
 
 
 def _seconds_since_start() -> float:

@@ -386,6 +386,31 @@ def test_wrong_usage_blocks_no_prompt_either(words: list[str]) -> None:
     assert b"agent-memory: " in done.stderr
 
 
+@pytest.mark.parametrize("words", [["codex", "Nothing"], ["codex", "Stop", "--agent", "../bob"]])
+def test_a_host_is_heard_out_whatever_is_wrong(words: list[str]) -> None:
+    """One that writes to a closed pipe may fail."""
+    with subprocess.Popen([PROGRAM, "hook", *words], stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        process.stdin.write(b" " * 1_000_000)
+        process.stdin.close()
+        assert process.wait() == 0
+
+
+def test_a_host_in_a_deleted_folder_is_answered(root: Path, project: Path) -> None:
+    """Its input says which project it is."""
+    with memory_of(root, project) as memory:
+        memory.store(FACT)
+    gone = root.parent / "gone"
+    gone.mkdir()
+    data = json.dumps(event("codex", "prompt", project, "billing deployed?")).encode()
+    words = [PROGRAM, "hook", "codex", "UserPromptSubmit", "--root", str(root)]
+    script = ["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", *words]
+    environment = {**os.environ, "AGENT_MEMORY_HOOK_SECONDS": "60"}
+    done = subprocess.run(script, cwd=gone, input=data, capture_output=True, env=environment)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert FACT in done.stdout.decode()
+
+
 def test_ten_megabytes_are_looked_through(root: Path, project: Path) -> None:
     text = "line of a log\n" * 700_000 + "NOTE: the port of the gateway is 8443 from now on.\n"
     data = event("claude-code", "tool", project, text)
