@@ -35,6 +35,8 @@ TRIAL_VARIABLE: Final = "AGENT_MEMORY_HOOK_TRIAL"
 """Where it is set, a hook answers as ever and writes nothing: `doctor` runs each so."""
 SECONDS_VARIABLE: Final = "AGENT_MEMORY_HOOK_SECONDS"
 """The variable of the environment that sets another deadline, for a slow machine."""
+_MOST_SECONDS: Final = 3_600.0
+"""A longer time is none that a host waits; one that has no end cannot be waited for."""
 ENDED: Final = "ended after"
 """What is said of a hook that had no more time begins so."""
 _MOST_BYTES: Final = 16 * 2**20
@@ -303,11 +305,12 @@ def _seconds_since_start() -> float:
 
 
 def seconds_allowed() -> float:
-    """Return after how many seconds a hook ends as it is."""
+    """Return after how many seconds a hook ends as it is: as many as are set, if they can be."""
     try:
-        return float(os.environ.get(SECONDS_VARIABLE) or DEADLINE_SECONDS)
+        seconds = float(os.environ.get(SECONDS_VARIABLE) or DEADLINE_SECONDS)
     except ValueError:
         return DEADLINE_SECONDS
+    return seconds if 0 < seconds <= _MOST_SECONDS else DEADLINE_SECONDS
 
 
 def _log(entry: dict[str, Any], outcome: Outcome) -> None:

@@ -19,7 +19,12 @@ from embedding_server import Behaviour, EmbeddingServer
 from host_inputs import EVENTS, PROGRAM, WITHIN_SECONDS, Answer, answer, event
 
 from agent_memory import AgentMemory
-from agent_memory.integrations.hosts.hook import occasion_of, parse
+from agent_memory.integrations.hosts.hook import (
+    DEADLINE_SECONDS,
+    occasion_of,
+    parse,
+    seconds_allowed,
+)
 from agent_memory.integrations.hosts.journal import MOST_BYTES, Journal, ShownMemories
 from agent_memory.integrations.hosts.occasion import Outcome
 from agent_memory.integrations.hosts.project import project_of
@@ -409,6 +414,17 @@ def test_a_host_in_a_deleted_folder_is_answered(root: Path, project: Path) -> No
     done = subprocess.run(script, cwd=gone, input=data, capture_output=True, env=environment)
     assert (done.returncode, done.stderr) == (0, b"")
     assert FACT in done.stdout.decode()
+
+
+@pytest.mark.parametrize("seconds", ["inf", "nan", "-1", "0", "soon", "1e300"])
+def test_a_time_limit_that_cannot_be_is_none(
+    root: Path, project: Path, seconds: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AGENT_MEMORY_HOOK_SECONDS", seconds)
+    assert seconds_allowed() == DEADLINE_SECONDS
+    if seconds == "inf":
+        done = ask_in_time(root, project, "billing deployed?")
+        assert (done.code, done.err) == (0, "")
 
 
 def test_ten_megabytes_are_looked_through(root: Path, project: Path) -> None:
