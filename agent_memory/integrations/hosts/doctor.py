@@ -264,7 +264,8 @@ class Examination:
         except OSError as error:
             self._find(f"nothing can be captured: {error}", f"move {spool.path} away")
             return 0
-        count = sum(len(entry.get("texts") or ()) for entry in entries)
+        texts = [entry.get("texts") for entry in entries]  # in a line of another version, anything
+        count = sum(len(it) for it in texts if isinstance(it, list))
         if claim is not None:  # else a process is storing them
             os.close(claim)
             since = entries[0].get("at")

@@ -15,6 +15,7 @@ from host_inputs import EVENTS, PROGRAM, answer, event, locked, wait_until_store
 from agent_memory import AgentMemory
 from agent_memory.cli import run
 from agent_memory.integrations.hosts import doctor as doctor_module
+from agent_memory.integrations.hosts.journal import agent_folder
 from agent_memory.integrations.hosts.project import project_of
 from agent_memory.integrations.hosts.table import HOSTS
 from agent_memory.storage.sqlite.connection import opening
@@ -257,3 +258,14 @@ def test_a_memory_that_is_held_is_not_called_damaged_nor_its_hooks_wrong(
     found = {problem["problem"]: problem["advice"] for problem in report["problems"]}
     assert any("is held by another process" in problem for problem in found)
     assert "install" not in " ".join(found.values())
+
+
+def test_what_is_no_line_of_ours_among_what_waits_is_passed_over(
+    root: Path, shop: Path, doctor: Doctor
+) -> None:
+    heard = Path(agent_folder(project_of(str(shop)).agent_id, str(root))) / "hooks" / "heard.jsonl"
+    heard.parent.mkdir(parents=True)
+    heard.write_text('{"texts": 3}\nno JSON\n{"texts": ["NOTE: a", "NOTE: b"], "at": 5}\n')
+    report = doctor(code=6)
+    assert report["waiting"] == 2
+    assert any("wait to be stored" in it["problem"] for it in report["problems"])
