@@ -241,9 +241,9 @@ class Examination:
 
     def _check_room(self) -> None:
         """Find that nothing can be written beside the memory: hooks answer, and keep nothing."""
-        folder = agent_folder(self._agent_id, self._root)
-        if not Path(folder).is_dir():
-            return
+        folder = Path(agent_folder(self._agent_id, self._root))
+        while not folder.exists() and folder != folder.parent:  # it is made when it is needed
+            folder = folder.parent
         try:
             with tempfile.TemporaryFile(dir=folder) as file:
                 file.write(bytes(_BLOCK))
@@ -259,7 +259,7 @@ class Examination:
         try:
             entries = spool.entries()
             claim = spool.claim() if entries else None
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
         except OSError as error:
             self._find(f"nothing can be captured: {error}", f"move {spool.path} away")

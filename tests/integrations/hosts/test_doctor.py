@@ -269,3 +269,11 @@ def test_what_is_no_line_of_ours_among_what_waits_is_passed_over(
     report = doctor(code=6)
     assert report["waiting"] == 2
     assert any("wait to be stored" in it["problem"] for it in report["problems"])
+
+
+@pytest.mark.usefixtures("shop")
+def test_where_no_folder_can_be_made_hooks_can_keep_nothing(root: Path, doctor: Doctor) -> None:
+    root.touch()
+    told = problems(doctor(code=6))
+    assert f"hooks can keep nothing: in {root} nothing can be written" in told
+    assert "nothing can be captured" not in told
