@@ -30,6 +30,8 @@ from agent_memory.text.speech_acts import is_request_to_forget
 _AGAIN: Final = PassedOver("facts that were said before")
 _FIELDS: Final = {"content", "category", "tags", "timestamp", "created_by_session", "metadata"}
 _UNNAMED: Final = "conversation"
+_NO_TIME: Final = "1970-01-01T00:00:00.000000Z"
+"""Stands for a time that the file does not say: that of the import would make another id of it."""
 
 
 class LearningMemory(Protocol):
@@ -87,7 +89,7 @@ def _learned(
     for fact in facts_by_rules(messages):
         moment = max((talk.messages[place].timestamp or "" for place in fact.sources), default="")
         if statement(fact.text) or is_request_to_forget(fact.text):
-            stated = {"role": "user", "content": fact.text, "timestamp": moment or None}
+            stated = {"role": "user", "content": fact.text, "timestamp": moment or _NO_TIME}
             memory.add(stated, metadata={**kept(talk.metadata), "source": source})
             continue
         digest = hashlib.sha256(fact.text.casefold().encode()).digest()[:16]
@@ -113,6 +115,8 @@ def _kept_entries(source: Source) -> Iterator[Entry | PassedOver]:
     for entry in source.entries():
         if entry.section is Section.MEMORY:
             fields = {name: value for name, value in entry.fields.items() if name in _FIELDS}
+            if fields.get("timestamp") == _NO_TIME:
+                del fields["timestamp"]
             session = str(fields.get("created_by_session"))
             for taken in with_ids([entry._replace(fields=fields, place=session)], session):
                 ids[entry.fields["id"]] = fields["id"]

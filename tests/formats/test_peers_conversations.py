@@ -15,6 +15,7 @@ from peer_files import everything, lines, taken_in
 
 from agent_memory import AgentMemory, StorageError, ValidationError
 from agent_memory.formats.registry import recognise
+from agent_memory.models.times import now_utc
 
 NOON = 1_750_000_000.25
 """2025-06-15T15:06:40.25Z"""
@@ -476,3 +477,19 @@ def test_raw_is_for_conversations_alone(memory: AgentMemory, tmp_path: Path) -> 
     path.write_text('{"content": "x"}\n')
     with pytest.raises(ValidationError, match="raw: is for conversations, and"):
         memory.import_(path, raw=True)
+
+
+@pytest.mark.parametrize("moment", [None, "1750000000.25", 10**400])
+def test_what_says_no_time_comes_in_once(tmp_path: Path, moment: object) -> None:
+    talk = chatgpt("one", ("user", "I live in Berlin."), ("user", "My dog is called Rex."))
+    for node in talk["mapping"].values():
+        if node["message"]:
+            node["message"]["create_time"] = moment
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([talk]))
+    with AgentMemory("bob", root=tmp_path) as memory:
+        before = now_utc()
+        assert memory.import_(path).new == 2
+        again = memory.import_(path)
+        assert (again.new, again.same) == (0, 2)
+        assert all(each.timestamp >= before for each in everything(memory))

@@ -78,7 +78,7 @@ def time_of(value: object) -> str | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
-        if not math.isfinite(value) or abs(value) > LATEST_SECONDS * 10**9:
+        if not abs(value) <= LATEST_SECONDS * 10**9:  # nor is "not a number" a time
             return None
         seconds = float(value)
         while abs(seconds) > LATEST_SECONDS:  # it counts thousandths
