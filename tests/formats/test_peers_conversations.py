@@ -493,3 +493,12 @@ def test_what_says_no_time_comes_in_once(tmp_path: Path, moment: object) -> None
         again = memory.import_(path)
         assert (again.new, again.same) == (0, 2)
         assert all(each.timestamp >= before for each in everything(memory))
+
+
+def test_a_transcript_may_begin_with_many_summaries(tmp_path: Path) -> None:
+    """Those of the sessions that were resumed."""
+    path = tmp_path / "session.jsonl"
+    summary = {"type": "summary", "summary": "Moved the queue", "leafUuid": "event-9"}
+    path.write_text(lines(*[summary] * 60, event(1, "user", "I live in Berlin.")))
+    report, (memory,) = taken_in(path, tmp_path, raw=True)
+    assert (report.format, memory.content) == ("claude-code", "I live in Berlin.")

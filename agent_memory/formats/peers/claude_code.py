@@ -19,7 +19,6 @@ from agent_memory.runtime.files import read_steadily
 
 _NAME: Final = "claude-code"
 _SPEAKERS: Final = ("user", "assistant")
-_LINES_LOOKED_AT: Final = 20
 _SAMPLE: Final = 64 * 1024
 _HELD: Final = 1_000
 """Messages of a session that are held at a time: some sessions go on for weeks."""
@@ -46,8 +45,8 @@ def _head(file: Path) -> str:
 
 
 def _is_transcript(text: str) -> bool:
-    """Return whether one of the first lines is an event of a session."""
-    for line in text.split("\n")[:_LINES_LOOKED_AT]:
+    """Return whether one of the first lines is an event of a session: summaries may come before."""
+    for line in text.split("\n"):
         if not line.startswith("{"):
             return False
         try:
