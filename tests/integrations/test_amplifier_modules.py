@@ -186,6 +186,13 @@ def test_max_query_results_bounds_searches_and_lists(root: Path) -> None:
     assert search.input_schema["properties"]["limit"]["maximum"] == 20, "the others' is as it was"
 
 
+def test_true_is_no_number_of_results(root: Path) -> None:
+    async def use(mounted: dict[str, Any], _: object) -> bool:
+        return bool((await mounted["memory_list_recent"].execute({})).success)
+
+    assert with_tools({"storage_root": str(root), "agent_id": "a", "max_query_results": True}, use)
+
+
 def test_what_a_model_sends_wrong_comes_back_as_a_result(root: Path) -> None:
     async def use(mounted: dict[str, Any], _: object) -> None:
         for arguments in ({}, None, "x", {"memory_id": 7}, {"memory_id": "mem-gone"}):

@@ -322,13 +322,15 @@ def test_a_user_does_not_overrule_the_host(
     assert [path.name for path in root.iterdir()] == ["alice"]
 
 
-@pytest.mark.parametrize("case", ["off", "not spoken", "delegated"])
+@pytest.mark.parametrize("case", ["off", "not spoken", "in words", "delegated"])
 def test_nobody_is_named_where_that_is_not_wanted(root: Path, case: str) -> None:
     kw: dict[str, Any] = {}
     if case == "off":
         kw["session"] = {"capabilities": {"memory": {"enabled": False}}}
     elif case == "not spoken":
         kw["config"] = {"hooks-memory-capture": {"spoken_activation": False}}
+    elif case == "in words":  # YAML 1.2 has no other word for it than "false"
+        kw["config"] = {"hooks-memory-capture": {"spoken_activation": "no"}}
     mount_plan = plan(root, [STORE, "None."], **kw)
     parent = "parent" if case == "delegated" else None
     told = asyncio.run(
@@ -495,7 +497,10 @@ def test_a_damaged_file_breaks_no_session(
         {"hooks-memory-context": {"token_budget": "many"}},
         {"hooks-memory-context": {"no_such_setting": 1, "role": "prophet"}},
         {"tool-memory-semantic": {"max_query_results": "all", "no_such_setting": 1}},
+        {"tool-memory-semantic": {"tools": "memory_store"}},
+        {"tool-memory-semantic": {"tools": ["memory_store", {"name": "memory_search"}]}},
         {"context-memory-scratchpad": {"max_tokens": None, "role": 3}},
+        {"context-memory-scratchpad": {"max_tokens": True}},
     ],
 )
 def test_a_wrong_setting_is_logged_and_stops_nothing_else(

@@ -14,7 +14,7 @@ from typing import Any, Final
 from agent_memory.integrations.amplifier.context_hook import Reminder, Role, split_config
 from agent_memory.integrations.amplifier.messages import compacted, is_result, tokens_of
 from agent_memory.integrations.amplifier.protocol import Cleanup, Coordinator, Hooks
-from agent_memory.integrations.amplifier.shared_memory import join, logger
+from agent_memory.integrations.amplifier.shared_memory import is_whole, join, logger
 
 __amplifier_module_type__ = "context"
 
@@ -135,7 +135,7 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
     """
     membership, rest = join(coordinator, config)
     window = rest.pop("max_tokens", _WINDOW)
-    if not isinstance(window, int) or window < 1:
+    if not is_whole(window) or window < 1:
         logger.warning("context-memory-scratchpad: max_tokens must be a number over 0")
         window = _WINDOW
     settings, role = split_config(rest, "context-memory-scratchpad")

@@ -14,7 +14,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from agent_memory import (
     AgentMemory,
@@ -199,7 +199,7 @@ class SessionMemories:
         if (
             coordinator is None
             or coordinator.parent_id
-            or not options.get("spoken_activation", True)
+            or options.get("spoken_activation", True) is not True
         ):
             return False
         before = coordinator.get_capability(CAPABILITY)
@@ -306,7 +306,14 @@ def join(coordinator: Coordinator, config: object) -> tuple[Membership, dict[str
     """Take a module into its session's memories; with it return the rest of its configuration."""
     settings = dict(config) if isinstance(config, Mapping) else {}
     options = {str(name): settings.pop(name) for name in list(settings) if name in OPTIONS}
+    if not isinstance(options.get("spoken_activation", True), bool):
+        logger.warning("spoken_activation must be true or false: no user names an agent")
     return _memories_of(coordinator).join(options), settings
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Return whether a setting is a whole number, as ``true`` is none."""
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def agent_name_of(coordinator: Coordinator) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agent_memory import MAX_SEARCH_LIMIT, AgentMemory, AgentMemoryError
 from agent_memory.integrations.amplifier.protocol import Cleanup, Coordinator, ToolResult
-from agent_memory.integrations.amplifier.shared_memory import Membership, join, logger
+from agent_memory.integrations.amplifier.shared_memory import Membership, is_whole, join, logger
 from agent_memory.integrations.tools import MOST_RESULTS, TOOLS, MemoryTools, Tool
 
 __amplifier_module_type__ = "tool"
@@ -66,13 +66,16 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
     list returns (20, and 100 at most).
     """
     membership, rest = join(coordinator, config)
+    known = [tool.name for tool in TOOLS]
     chosen = rest.pop("tools", None)
-    names = set(chosen) if isinstance(chosen, list) else {tool.name for tool in TOOLS}
+    if chosen is not None and not isinstance(chosen, list):
+        logger.warning("tools must be a list of names: it is not heeded")
+    names = chosen if isinstance(chosen, list) else known
     most = rest.pop("max_query_results", MOST_RESULTS)
-    if not isinstance(most, int) or not 1 <= most <= MAX_SEARCH_LIMIT:
+    if not is_whole(most) or not 1 <= most <= MAX_SEARCH_LIMIT:
         logger.warning("max_query_results must be a whole number from 1 to 100: it is not heeded")
         most = MOST_RESULTS
-    for name in (*rest, *(names - {tool.name for tool in TOOLS})):
+    for name in (*rest, *(name for name in names if name not in known)):
         logger.warning("tool-memory-semantic knows no setting or tool %.80r", name)
     for tool in TOOLS:
         if tool.name in names:
