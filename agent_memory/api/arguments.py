@@ -227,7 +227,7 @@ def check_fraction(threshold: float, *, name: str = "similarity_threshold") -> f
 def choose_embedder(spec: EmbedderSpec, config: MemoryToolConfig) -> EmbedderSpec:
     """Return which embedder is wanted: given, else from the environment, else the file's.
 
-    Raises ``ConfigurationError`` for a name that there is not.
+    Raises ``ConfigurationError`` for a name that there is not, and for what is no embedder.
     """
     if isinstance(spec, str) and spec == "auto":
         spec = os.environ.get(EMBEDDER_VARIABLE, "").strip() or spec

@@ -154,19 +154,17 @@ def create_embedder(
         return _create_by_name(spec, settings, default_model=model)
     if spec is None:
         return None
-    if not isinstance(spec, type) and callable(getattr(spec, "embed", None)):
-        return spec  # type: ignore[return-value]  # isinstance would run its properties
-    raise ConfigurationError(
-        f"{spec!r:.100} is no embedder: give a name ({', '.join(embedder_names())}), or an object"
-        " with `model`, `dimensions` and `embed`"
-    )
+    _refuse_other(spec)
+    return spec  # type: ignore[return-value]  # isinstance would run its properties
 
 
 def refuse_unknown(spec: EmbedderSpec) -> None:
-    """Raise ``ConfigurationError`` for a name that there is not; nothing is loaded or made."""
-    for member in spec.split(",") if isinstance(spec, str) else spec if _is_list(spec) else ():
+    """Raise ``ConfigurationError`` for what names no embedder and is none; nothing is loaded."""
+    for member in spec.split(",") if isinstance(spec, str) else spec if _is_list(spec) else [spec]:
         if isinstance(member, str):
             _refuse_unknown(member)
+        elif member is not None:
+            _refuse_other(member)
 
 
 def _is_list(spec: EmbedderSpec) -> TypeGuard[Sequence[str | Embedder]]:
@@ -230,6 +228,15 @@ def _refuse_unknown(spec: str | Embedder) -> None:
         raise ConfigurationError(
             f"there is no embedder {spec.strip()!r:.100}: the names are"
             f" {', '.join(embedder_names())}"
+        )
+
+
+def _refuse_other(spec: object) -> None:
+    """Refuse what is no embedder."""
+    if isinstance(spec, type) or not callable(getattr(spec, "embed", None)):
+        raise ConfigurationError(
+            f"{spec!r:.100} is no embedder: give a name ({', '.join(embedder_names())}), or an"
+            " object with `model`, `dimensions` and `embed`"
         )
 
 

@@ -127,9 +127,12 @@ def test_an_embedder_that_cannot_be_had_is_refused(spec: str) -> None:
 
 
 @pytest.mark.parametrize("spec", [7, object(), WordLlamaEmbedder, b"openai"])
-def test_what_is_no_embedder_is_refused(spec: Any) -> None:
+def test_what_is_no_embedder_is_refused(root: Path, spec: Any) -> None:
     with pytest.raises(ConfigurationError, match="is no embedder"):
         create_embedder(spec)
+    with pytest.raises(ConfigurationError, match="is no embedder"):
+        AgentMemory("bob", root=root, embedder=spec)  # which needs it much later, or never
+    assert not AgentMemory.exists("bob", root)
 
 
 @pytest.mark.parametrize("kind", ["text", "list", "tuple"])
