@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -29,6 +30,8 @@ from agent_memory.text.secrets import mask_secrets
 
 MOST_BYTES: Final = 64 * 2**20
 """More does not wait: it is told as dropped."""
+_HALVES: Final = re.compile("[\ud800-\udfff]")
+"""Halves of characters, as a host may cut them: a "?" in their place would make a question."""
 _CLAIM: Final = ".taking"
 """What the name of the file ends in that is locked by who takes the entries in."""
 _TAKEN: Final = b" "
@@ -44,7 +47,7 @@ class Spool:
 
     def append(self, entry: dict[str, Any]) -> None:
         """Write an entry; when this returns, it is on the disk. Raises ``OSError``."""
-        line = json.dumps(entry, ensure_ascii=False).encode(errors="replace") + b"\n"
+        line = _HALVES.sub("\ufffd", json.dumps(entry, ensure_ascii=False)).encode() + b"\n"
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         handle = self._opened(os.O_CREAT | os.O_RDWR | os.O_APPEND)
         try:

@@ -144,6 +144,12 @@ take_in(*sys.argv[1:])
     assert contents(root) == [f"server {number} is in hall {number}." for number in range(9)]
 
 
+def test_half_a_character_costs_no_sentence(root: Path, folder: str) -> None:
+    heard(root, "Remember that staging \ud83d is red.")
+    assert take_in(folder, "bob", str(root))
+    assert contents(root) == ["staging \ufffd is red."]
+
+
 def test_no_secret_waits_on_the_disk(root: Path, folder: str) -> None:
     text = f"NOTE: the deployment key of the shop is {TOKEN} from now on."
     heard(root, text, "tool")
