@@ -225,7 +225,11 @@ class HistoryTable(Protocol):
         """Delete the changes of some memories above change id ``after``, up to ``until``."""
 
     def forget_after(self, moment: datetime, newest: int) -> None:
-        """Delete the changes after a moment, and those with a change id above ``newest``."""
+        """Delete the changes after a moment, and those with a change id above ``newest``.
+
+        A change that another of the same memory follows, by its id, which is not after the moment,
+        stays: a clock went back between them.
+        """
 
     def entries(
         self, memory_id: str | None, *, limit: int, before: int | None = None

@@ -112,6 +112,26 @@ def test_every_verb_runs_with_a_clock_that_goes_back(verb: Verb, tmp_path: Path)
     assert not gone or verb.name.startswith(tuple(destroys.split())), gone
 
 
+def test_an_export_of_the_past_has_the_beginning_of_each_history(
+    root: Path, clock: Clock, tmp_path: Path
+) -> None:
+    clock.now = NOW + timedelta(days=365)  # a year ahead, until it is set right
+    with AgentMemory("bob", root=root, clock=clock) as memory:
+        changed, deleted = memory.store("walnut in the hall"), memory.store("lantern at the door")
+        clock.now = NOW
+        memory.update(changed, content="walnut in the yard")
+        memory.delete(deleted)
+        after = memory.store("granite by the gate")
+        memory.export(tmp_path / "past.yaml", as_of=NOW + timedelta(days=1))
+    with AgentMemory("carol", root=root, clock=clock) as other:
+        other.import_(tmp_path / "past.yaml")
+        assert {one.id for one in other.list_recent(10)} == {changed, after}
+        assert [entry.event for entry in other.history(changed)] == ["UPDATE", "ADD"]
+        assert [entry.event for entry in other.history(deleted)] == ["DELETE", "ADD"]
+        other.undo()
+        assert other.check().problems == []
+
+
 _STORES = """
 import random, sys
 from datetime import UTC, datetime, timedelta

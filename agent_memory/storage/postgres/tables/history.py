@@ -30,6 +30,10 @@ WHERE CASE WHEN m.id IS NOT NULL
   WHEN h.event = 'DELETE' THEN h.old_values::json ->> 'user_id' = %(user_id)s
     AND (%(run_id)s::text IS NULL OR h.old_values::json ->> 'run_id' = %(run_id)s) END
 ORDER BY h.change_id DESC LIMIT 1"""
+_FORGET_AFTER: Final = """
+DELETE FROM history AS h WHERE h.changed_at > %s AND NOT EXISTS (SELECT 1 FROM history AS e
+  WHERE e.memory_id = h.memory_id AND e.change_id > h.change_id AND e.changed_at <= %s)"""
+"""Changes by a clock that was ahead stay where a change up to the moment builds upon them."""
 _CHANGE: Final = "change_id, memory_id, event, changed_at, session_id, old_values, new_values"
 _INSERT: Final = """
 INSERT INTO history (memory_id, event, changed_at, session_id, old_values, new_values)
@@ -127,8 +131,9 @@ AND memory_id = ANY(%s)"""
         self._db.run(sql, (after, until, list(memory_ids)))
 
     def forget_after(self, moment: datetime, newest: int) -> None:
-        sql = "DELETE FROM history WHERE changed_at > %s OR change_id > %s"
-        self._db.run(sql, (format_time(moment), newest))
+        stamp = format_time(moment)
+        self._db.run("DELETE FROM history WHERE change_id > %s", (newest,))
+        self._db.run(_FORGET_AFTER, (stamp, stamp))
 
     def entries(
         self, memory_id: str | None, *, limit: int, before: int | None = None

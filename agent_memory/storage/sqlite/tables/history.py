@@ -32,6 +32,10 @@ WHERE CASE WHEN m.id IS NOT NULL THEN m.user_id = ?1 AND (?2 IS NULL OR m.run_id
   WHEN h.event = 'DELETE' AND json_valid(h.old_values) THEN h.old_values ->> 'user_id' = ?1
     AND (?2 IS NULL OR h.old_values ->> 'run_id' = ?2) END
 ORDER BY h.change_id DESC LIMIT 1"""
+_FORGET_AFTER: Final = """
+DELETE FROM history AS h WHERE h.changed_at > ? AND NOT EXISTS (SELECT 1 FROM history AS e
+  WHERE e.memory_id = h.memory_id AND e.change_id > h.change_id AND e.changed_at <= ?)"""
+"""Changes by a clock that was ahead stay where a change up to the moment builds upon them."""
 _CHANGE: Final = "change_id, memory_id, event, changed_at, session_id, old_values, new_values"
 _INSERT: Final = """
 INSERT INTO history (memory_id, event, changed_at, session_id, old_values, new_values)
@@ -148,8 +152,9 @@ AND memory_id IN (SELECT value FROM json_each(?))"""
         self._db.run(sql, (after, until, to_json(list(memory_ids))))
 
     def forget_after(self, moment: datetime, newest: int) -> None:
-        sql = "DELETE FROM history WHERE changed_at > ? OR change_id > ?"
-        self._db.run(sql, (format_time(moment), newest))
+        stamp = format_time(moment)
+        self._db.run("DELETE FROM history WHERE change_id > ?", (newest,))
+        self._db.run(_FORGET_AFTER, (stamp, stamp))
 
     def entries(
         self, memory_id: str | None, *, limit: int, before: int | None = None
