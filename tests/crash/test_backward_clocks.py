@@ -132,6 +132,22 @@ def test_an_export_of_the_past_has_the_beginning_of_each_history(
         assert other.check().problems == []
 
 
+def test_an_export_of_the_past_has_the_ends_of_each_relationship(
+    root: Path, clock: Clock, tmp_path: Path
+) -> None:
+    clock.now = NOW + timedelta(days=365)
+    with AgentMemory("bob", root=root, clock=clock) as memory:
+        memory.graph.add("Ann", "knows", "Bea")
+        clock.now = NOW
+        memory.graph.add("Ann", "knows", "Cid")
+        memory.export(tmp_path / "past.yaml", as_of=NOW + timedelta(days=1))
+    with AgentMemory("carol", root=root, clock=clock) as other:
+        other.import_(tmp_path / "past.yaml")
+        assert [edge.target for edge in other.graph.relationships()] == ["Cid"]
+        assert {entity.name for entity in other.graph.entities()} == {"Ann", "Cid"}
+        assert other.check().problems == []
+
+
 _STORES = """
 import random, sys
 from datetime import UTC, datetime, timedelta

@@ -81,11 +81,12 @@ UNION SELECT temporal_context FROM relationship_sources"""
 _SWEEP_EDGES: Final = """
 DELETE FROM relationships AS r WHERE r.by_hand = 0
 AND NOT EXISTS (SELECT 1 FROM relationship_sources AS x WHERE x.relationship_id = r.id)"""
-_SWEEP_ENTITIES: Final = """
+_IS_NO_END: Final = """NOT EXISTS (SELECT 1 FROM relationships AS r WHERE r.source_id = e.id)
+AND NOT EXISTS (SELECT 1 FROM relationships AS r WHERE r.target_id = e.id)"""
+_SWEEP_ENTITIES: Final = f"""
 DELETE FROM entities AS e WHERE e.by_hand = 0
 AND NOT EXISTS (SELECT 1 FROM entity_sources AS x WHERE x.entity_id = e.id)
-AND NOT EXISTS (SELECT 1 FROM relationships AS r WHERE r.source_id = e.id)
-AND NOT EXISTS (SELECT 1 FROM relationships AS r WHERE r.target_id = e.id)"""
+AND {_IS_NO_END}"""
 _IS_EDGE_SAID: Final = """({0}.by_hand = 1
   OR EXISTS (SELECT 1 FROM relationship_sources AS x WHERE x.relationship_id = {0}.id))"""
 _IS_SAID: Final = {
@@ -161,7 +162,9 @@ ON CONFLICT (agent_id, {kind}_id, memory_id) DO NOTHING"""
             self._db.run(sql, (stamp,))
         for kind in STATEMENT_COLUMNS:
             self._db.run(f"DELETE FROM {kind}_sources WHERE created_at > %s", (stamp,))
-        self._db.run("DELETE FROM entities WHERE created_at > %s", (stamp,))
+        # A relationship that stays may join entities that a clock that was ahead made.
+        sql = f"DELETE FROM entities AS e WHERE e.created_at > %s AND {_IS_NO_END}"
+        self._db.run(sql, (stamp,))
 
     # Erasing -------------------------------------------------------------------------------------
     def texts_of(self, memory_ids: Sequence[str]) -> set[str]:

@@ -66,6 +66,8 @@ _IS_UNSOURCED: Final = {
     "relationships": "id NOT IN (SELECT relationship_id FROM relationship_sources)",
     "entities": "id NOT IN (SELECT entity_id FROM entity_sources)",
 }
+_IS_NO_END: Final = """id NOT IN (
+  SELECT source_id FROM relationships UNION ALL SELECT target_id FROM relationships)"""
 _SUPPORTS: Final = {
     "relationships": {"relationship_sources"},
     "entities": {"entity_sources", "relationships"},
@@ -209,7 +211,9 @@ WHERE {undone.format("closed_by", "closing_change_id")}"""
             )
         for kind in STATEMENT_COLUMNS:
             self._db.run(f"DELETE FROM {kind}_sources WHERE created_at > ?", (stamp,))
-        self._db.run("DELETE FROM entities WHERE created_at > ?", (stamp,))
+        # A relationship that stays may join entities that a clock that was ahead made.
+        sql = f"DELETE FROM entities WHERE created_at > ? AND {_IS_NO_END}"
+        self._db.run(sql, (stamp,))
 
     # Erasing -------------------------------------------------------------------------------------
     def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
@@ -244,9 +248,7 @@ closing_is_undone = 0 WHERE closed_by IS NOT NULL AND closed_by NOT IN {_KNOWN_I
             f"DELETE FROM relationships WHERE by_hand = 0 AND {_IS_UNSOURCED['relationships']}"
         )
         self._db.run(f"""
-DELETE FROM entities WHERE by_hand = 0 AND {_IS_UNSOURCED["entities"]}
-AND id NOT IN (
-  SELECT source_id FROM relationships UNION ALL SELECT target_id FROM relationships)""")
+DELETE FROM entities WHERE by_hand = 0 AND {_IS_UNSOURCED["entities"]} AND {_IS_NO_END}""")
 
     # Checking ------------------------------------------------------------------------------------
     def find_problems(self) -> list[Problem]:
