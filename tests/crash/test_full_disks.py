@@ -202,3 +202,16 @@ def test_a_disk_of_temporary_files_that_is_full_is_not_taken_for_the_memory_s(
         assert memory.count() == 0
         monkeypatch.setenv("TMPDIR", str(tmp_path))
         assert len(memory.store_many(many)) == 300
+
+
+def test_what_does_not_fit_is_called_by_its_own_name(tmp_path: Path) -> None:
+    """And not by that of the unfinished file beside it, which is gone again."""
+    with small_disk(tmp_path / "disk", 64) as disk, opened(tmp_path / NAME) as memory:
+        memory.store("a fact of the walnut")
+        with pytest.raises(StorageFull) as backup:
+            memory.backup(disk / "copy.db")
+        with pytest.raises(StorageFull) as export:
+            memory.export(disk / "out.db", format="sqlite")
+        assert str(backup.value).startswith(f"{disk / 'copy.db'} does not fit")
+        assert str(export.value).startswith(f"{disk / 'out.db'} does not fit")
+        assert list(disk.iterdir()) == []

@@ -313,12 +313,18 @@ class Database(Statements):
         except OSError:
             return self._identity  # as they were when it was opened
 
-    def copy_into(self, target: Path, *, page_size: int | None = None) -> None:
+    def copy_into(
+        self, target: Path, *, named: Path | None = None, page_size: int | None = None
+    ) -> None:
         """Write a consistent copy into an empty file, without what was deleted; not yet synced.
 
-        Its pages are as long as the file's, unless a ``page_size`` in bytes is given.
+        ``named`` is what errors call it, unless that is the target. Its pages are as long as the
+        file's, unless a ``page_size`` in bytes is given.
         """
-        with self._statement() as connection, page_copy.full_disk_translated(connection, target):
+        with (
+            self._statement() as connection,
+            page_copy.full_disk_translated(connection, named or target),
+        ):
             connection.pragma("query_only", False)  # which would forbid writing the copy, too
             try:
                 if page_size is not None:

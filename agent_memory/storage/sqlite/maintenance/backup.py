@@ -115,10 +115,12 @@ def copy_store(source: Path, target: Path, *, page_size: int | None = None) -> N
     _fill(source, target, page_size=page_size)
 
 
-def _fill(source: Path, target: Path, *, page_size: int | None = None) -> None:
+def _fill(
+    source: Path, target: Path, *, named: Path | None = None, page_size: int | None = None
+) -> None:
     reader = Database(source, create=False, read_only=True)
     try:
-        reader.copy_into(target, page_size=page_size)
+        reader.copy_into(target, named=named, page_size=page_size)
     finally:
         reader.close()
     sync_to_disk(target)  # VACUUM INTO does not
@@ -156,7 +158,8 @@ def _copied(source: Path, destination: Path) -> Iterator[Path]:
     with translated_errors(destination), unfinished_file(destination) as (unfinished, handle):
         os.close(handle)  # before SQLite opens it: to close it later would drop its locks
         try:
-            _fill(source, unfinished)
+            # The unfinished copy is gone by the time that somebody reads of it.
+            _fill(source, unfinished, named=destination)
             yield unfinished
         finally:
             remove_files([beside(unfinished, "-journal")])
