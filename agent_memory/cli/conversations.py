@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from agent_memory.cli.render import emit
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes
 from agent_memory.cli.tables import safe
+from agent_memory.runtime.private_folders import private_folder
 
 
 @click.command()
@@ -174,8 +174,8 @@ def _opened(session: Session, *, dry_run: bool) -> Iterator[AgentMemory]:
             yield memory
         return
     with (
-        tempfile.TemporaryDirectory() as folder,
-        replace(session, root=folder, db=None, agent=session.agent or "agent").open(
+        private_folder() as folder,
+        replace(session, root=str(folder), db=None, agent=session.agent or "agent").open(
             create=True
         ) as memory,
     ):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import click
@@ -15,6 +14,7 @@ from agent_memory.cli.render import emit
 from agent_memory.cli.streams import copy_to_stdout
 from agent_memory.cli.tables import table
 from agent_memory.models.graph import EdgeView, EntityView, GraphPath, Neighbourhood
+from agent_memory.runtime.private_folders import private_folder
 
 _user_option = click.option("--user", "user_id", metavar="ID", help="Whose graph.")
 _memory_option = click.option(
@@ -206,9 +206,9 @@ def export(
     """
     if output == "-" and session.json:
         raise click.UsageError("give --output PATH")
-    with session.open() as memory, tempfile.TemporaryDirectory() as folder:
+    with session.open() as memory, contextlib.ExitStack() as stack:
         place = memory.graph.export(
-            Path(folder) / "graph" if output == "-" else output,
+            stack.enter_context(private_folder()) / "graph" if output == "-" else output,
             format=format_,
             user_id=user_id,
             as_of=as_of,

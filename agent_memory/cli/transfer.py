@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-import tempfile
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +21,7 @@ from agent_memory.cli.tables import safe
 from agent_memory.formats import registry
 from agent_memory.formats.registry import FORMATS, PEERS, Format
 from agent_memory.runtime.files import open_private
+from agent_memory.runtime.private_folders import private_folder
 
 _WRITTEN: Final = click.Choice(registry.names())
 _READ: Final = click.Choice(registry.readable_names())
@@ -68,17 +68,18 @@ def export(
     """
     if output == "-" and (session.json or registry.codec(name).is_folder):
         raise click.UsageError("give --output PATH")
-    with session.open() as memory, tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "export" if output == "-" else Path(output)
+    with session.open() as memory, contextlib.ExitStack() as stack:
+        to_stdout = output == "-"
+        place = stack.enter_context(private_folder()) / "export" if to_stdout else Path(output)
         done = memory.export(
             place, format=name, embeddings=embeddings, as_of=as_of, overwrite=force
         )
-        if output == "-":
+        if to_stdout:
             with place.open("rb") as file:
                 copy_to_stdout(file)
     for note in [*done.notes, *_unlike_its_name(done.path, name)]:
         click.echo(f"note: {safe(note)}", err=True)
-    if output != "-":
+    if not to_stdout:
         text = f"wrote {done.memory_count:,} memories to {done.path}"
         emit(done, text=text, as_json=session.json)
 
@@ -230,8 +231,8 @@ def _opened(
     """Open the memory that is meant, or a stand-in for one that is not there yet."""
     if session.exists():
         return session.open(create=not dry_run)
-    folder = stack.enter_context(tempfile.TemporaryDirectory())
-    memory = _StandIn.open(Path(folder) / "memories.db", agent_id=session.agent)
+    folder = stack.enter_context(private_folder())
+    memory = _StandIn.open(folder / "memories.db", agent_id=session.agent)
     memory.make = lambda session_id: stack.enter_context(
         session.open(create=True, session_id=session_id)
     )
@@ -239,7 +240,7 @@ def _opened(
 
 
 def _from_stdin(stack: contextlib.ExitStack) -> Path:
-    place = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "stdin"
+    place = stack.enter_context(private_folder()) / "stdin"
     with open(place, "wb", opener=open_private) as file:
         shutil.copyfileobj(stdin_bytes(), file)
     return place

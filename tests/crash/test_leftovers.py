@@ -179,3 +179,37 @@ def test_files_of_others_stay(path: Path) -> None:
         assert memory.check(repair=True).problems == []
         memory.erase("gone", backups=True)
     assert all((path.parent / name).read_text() == "mine" for name in names)
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["export --format jsonl --output -", "import --format jsonl -"],
+)
+def test_what_a_killed_command_kept_for_its_streams_is_swept(
+    path: Path, tmp_path: Path, words: str
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    program = [sys.executable, "-m", "agent_memory", "--db", str(path)]
+    with AgentMemory.open(path, agent_id="bob") as memory:
+        memory.store_many([{"content": f"fact {n} " + "walnut " * 500} for n in range(100)])
+        gone = memory.store("what shall be gone")
+    with subprocess.Popen(
+        [*program, *words.split()],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        if words.startswith("export"):
+            process.stdout.read(1)  # it waits for the rest to be read
+        else:
+            process.stdin.write(b'{"content": "what shall be gone"}\n' * 10_000)
+            process.stdin.flush()  # it waits for more
+        process.kill()
+    assert any(temporary.iterdir())
+    erased = subprocess.run([*program, "erase", gone, "--yes"], env=environment, check=False)
+    assert erased.returncode == 0
+    assert list(temporary.iterdir()) == []

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agent_memory.errors import StorageUntrusted
 from agent_memory.runtime.files import translated_errors
+from agent_memory.runtime.private_folders import private_folder, sweep_copies
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import is_open_here, raw_of_file
 from agent_memory.storage.sqlite.maintenance.backup import copy_store
@@ -20,7 +21,6 @@ from agent_memory.storage.sqlite.maintenance.replace import (
     summarize_backup,
 )
 from agent_memory.storage.sqlite.peer_databases import peer_of, peer_rows
-from agent_memory.storage.sqlite.private_folders import private_folder, sweep_copies
 from agent_memory.storage.sqlite.schema import latest_version
 
 __all__ = [

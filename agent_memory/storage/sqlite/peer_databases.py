@@ -9,8 +9,8 @@ from typing import Final, NamedTuple
 
 from agent_memory.errors import StorageError, ValidationError
 from agent_memory.runtime.files import beside
+from agent_memory.runtime.private_folders import private_folder
 from agent_memory.storage.sqlite.connection.foreign_file import ForeignFile, copied, schema_of
-from agent_memory.storage.sqlite.private_folders import private_folder
 
 
 class PeerTable(NamedTuple):
