@@ -265,7 +265,7 @@ class Examination:
             self._find(f"nothing can be captured: {error}", f"move {spool.path} away")
             return 0
         texts = [entry.get("texts") for entry in entries]  # in a line of another version, anything
-        count = sum(len(it) for it in texts if isinstance(it, list))
+        count = sum(len(each) for each in texts if isinstance(each, list))
         if claim is not None:  # else a process is storing them
             os.close(claim)
             since = entries[0].get("at")
