@@ -13,6 +13,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final, Protocol, Self
 
@@ -22,6 +23,7 @@ from agent_memory.formats.peers.conversations import Conversation, Conversations
 from agent_memory.formats.peers.entries import kept, label, memories
 from agent_memory.formats.protocol import Source
 from agent_memory.models.conversation import Message, MessageRole
+from agent_memory.models.decision import SAID_AT
 from agent_memory.models.fields import to_json
 from agent_memory.models.portable import Entry, PassedOver, Section
 from agent_memory.storage.opening import file_storage
@@ -86,10 +88,12 @@ def _learned(
         Message(role=MessageRole(each.role), content=each.text, timestamp=each.timestamp)
         for each in talk.messages
     ]
+    said = list(accumulate((each.timestamp or "" for each in talk.messages), max))
     for fact in facts_by_rules(messages):
         moment = max((talk.messages[place].timestamp or "" for place in fact.sources), default="")
         if statement(fact.text) or is_request_to_forget(fact.text):
-            stated = {"role": "user", "content": fact.text, "timestamp": moment or _NO_TIME}
+            moment = moment or said[max(fact.sources)] or _NO_TIME
+            stated = {"role": "user", "content": fact.text, "timestamp": moment}
             memory.add(stated, metadata={**kept(talk.metadata), "source": source})
             continue
         digest = hashlib.sha256(fact.text.casefold().encode()).digest()[:16]
@@ -115,6 +119,11 @@ def _kept_entries(source: Source) -> Iterator[Entry | PassedOver]:
     for entry in source.entries():
         if entry.section is Section.MEMORY:
             fields = {name: value for name, value in entry.fields.items() if name in _FIELDS}
+            fields["metadata"] = {
+                name: value
+                for name, value in (fields.get("metadata") or {}).items()
+                if (name, value) != (SAID_AT, _NO_TIME)
+            }
             if fields.get("timestamp") == _NO_TIME:
                 del fields["timestamp"]
             session = str(fields.get("created_by_session"))

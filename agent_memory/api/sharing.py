@@ -330,6 +330,9 @@ def _compare_to_best(result: MemorySearchResult, strongest: float) -> MemorySear
     return result.model_copy(update={"score": seen, "passed_gate": relative >= score.gate})
 
 
+_Key = tuple[bool, float, float]
+
+
 def _order(hits_by_memory: Sequence[Sequence[_Hit]]) -> list[_Hit]:
     """Put the hits of all memories in order; the first memory's come first among equals.
 
@@ -337,17 +340,22 @@ def _order(hits_by_memory: Sequence[Sequence[_Hit]]) -> list[_Hit]:
     among all where something of it passes the gate: else the others say more.
     """
     kept: list[tuple[float, _Hit]] = []
-    others: list[_Hit] = []
+    others: list[tuple[_Key, _Hit]] = []
     for hits in hits_by_memory:
         is_answer = any(hit.result.passed_gate for hit in hits)
+        last: dict[bool, _Key] = {}
         for hit in hits:
             score = hit.result.score
             if is_answer and score is not None and score.has_kept_place:
                 kept.append((score.cosine or 0.0, hit))
             else:
-                others.append(hit)
+                # None comes before what its own memory has before it: where several things are
+                # asked for, that held it back.
+                key, passed = _order_key(hit), hit.result.passed_gate
+                last[passed] = max(key, last.get(passed, key))
+                others.append((last[passed], hit))
     near = deque(hit for _, hit in sorted(kept, key=lambda pair: -pair[0]))
-    rest = deque(sorted(others, key=_order_key))
+    rest = deque(hit for _, hit in sorted(others, key=lambda pair: pair[0]))
     order: list[_Hit] = []
     while near or rest:
         is_kept_place = len(order) % MEANING_PLACE_STEP == MEANING_PLACE_STEP - 1
@@ -355,7 +363,7 @@ def _order(hits_by_memory: Sequence[Sequence[_Hit]]) -> list[_Hit]:
     return order
 
 
-def _order_key(hit: _Hit) -> tuple[bool, float, float]:
+def _order_key(hit: _Hit) -> _Key:
     """Return what hits are ordered by, as ``ranking`` does."""
     result = hit.result
     score = result.relevance_score if result.passed_gate else result.similarity

@@ -163,7 +163,7 @@ def refuse_unknown(spec: EmbedderSpec) -> None:
     for member in spec.split(",") if isinstance(spec, str) else spec if _is_list(spec) else [spec]:
         if isinstance(member, str):
             _refuse_unknown(member)
-        elif member is not None:
+        elif member is not None and not _may_embed(member):
             _refuse_other(member)
 
 
@@ -229,6 +229,13 @@ def _refuse_unknown(spec: str | Embedder) -> None:
             f"there is no embedder {spec.strip()!r:.100}: the names are"
             f" {', '.join(embedder_names())}"
         )
+
+
+def _may_embed(member: object) -> bool:
+    """Return whether it may be an embedder, without asking it: some load a model when asked."""
+    kind = type(member)
+    is_made = hasattr(kind, "embed") or hasattr(kind, "__getattr__") or hasattr(member, "embed")
+    return is_made and not isinstance(member, type)
 
 
 def _refuse_other(spec: object) -> None:

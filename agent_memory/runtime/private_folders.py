@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agent_memory.errors import StorageError
+from agent_memory.errors import StorageError, StorageLocked, StorageUnavailable
 from agent_memory.runtime.files import locked, translated_errors
 
 _PREFIX: Final = "agent-memory-copy-"
 _IN_USE: Final = "in-use"
+_BUSY: Final = "this copy is in use"
 _MOMENT: Final = 60.0
 """Seconds in which a new folder gets its lock."""
 
@@ -25,15 +26,27 @@ _MOMENT: Final = 60.0
 def private_folder() -> Iterator[Path]:
     """Make a folder that nobody else may enter; it goes with the body, or is swept later."""
     sweep_copies()
-    with translated_errors(Path(tempfile.gettempdir())):
-        # What cannot be deleted is swept another time.
-        folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
-    with (
-        folder,
-        # Held for as long as the folder is in use: the lock of a process that was killed is free.
-        locked(Path(folder.name) / _IN_USE, busy="this copy is in use"),
-    ):
-        yield Path(folder.name)
+    with contextlib.ExitStack() as held:
+        yield _locked_folder(held)
+
+
+def _locked_folder(held: contextlib.ExitStack) -> Path:
+    """Make a folder, and another where a process that swept took it before it was locked."""
+    while True:
+        with translated_errors(Path(tempfile.gettempdir())):
+            # What cannot be deleted is swept another time.
+            folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
+        path = Path(held.enter_context(folder))
+        try:
+            # Held for as long as the folder is in use: a process that was killed holds none.
+            held.enter_context(locked(path / _IN_USE, busy=_BUSY))
+        except StorageLocked:
+            continue
+        except StorageUnavailable:
+            if path.exists():
+                raise
+        else:
+            return path
 
 
 def sweep_copies() -> None:
@@ -47,5 +60,5 @@ def sweep_copies() -> None:
             is_ours = not hasattr(os, "getuid") or status.st_uid == os.getuid()
             is_new = status.st_mtime > time.time() - _MOMENT and not (folder / _IN_USE).exists()
             if stat.S_ISDIR(status.st_mode) and is_ours and not is_new:
-                with locked(folder / _IN_USE, busy="this copy is in use"):
+                with locked(folder / _IN_USE, busy=_BUSY):
                     shutil.rmtree(folder)

@@ -510,6 +510,22 @@ def test_of_answers_that_are_as_good_the_newer_comes_first(
     assert results[0].similarity == results[1].similarity
 
 
+def test_asked_for_several_things_a_memory_keeps_its_order(
+    bob: AgentMemory, agent: Callable[..., Path], clock: Clock
+) -> None:
+    for day, text in [
+        ("monday", "Ann has read the book Emma"),
+        ("monday", "Ann has read the book Ulysses twice"),
+        ("tuesday", "Ann has read the book Middlemarch again, in March"),
+    ]:
+        bob.store(text, session_id=day, timestamp=clock.now)
+    agent("team", STANDUP, sharing="read")
+    question = "Which books has Ann read?"
+    alone = bob.search(question, count_accesses=False)
+    assert [hit.memory.created_by_session for hit in alone] == ["monday", "tuesday", "monday"]
+    assert contents(bob.search(question, shared=["team"])) == contents(alone)
+
+
 IN_ENGLISH = {"datenbank": "database", "rechnung": "invoices"}
 
 

@@ -17,6 +17,12 @@ import pytest
 
 from agent_memory import AgentMemory
 
+SWEEPS = """
+from agent_memory.runtime.private_folders import private_folder
+for _ in range(2_000):
+    with private_folder() as folder:
+        (folder / "copy").write_text("memories")
+"""
 # Ends by kill -9, or waits for one, where a file gets its name: what is written is unfinished then.
 DIES = """
 import os, signal, sys, time
@@ -213,3 +219,11 @@ def test_what_a_killed_command_kept_for_its_streams_is_swept(
     erased = subprocess.run([*program, "erase", gone, "--yes"], env=environment, check=False)
     assert erased.returncode == 0
     assert list(temporary.iterdir()) == []
+
+
+def test_processes_that_make_and_sweep_folders_leave_each_others_alone(tmp_path: Path) -> None:
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    words = [sys.executable, "-c", SWEEPS]
+    both = [subprocess.Popen(words, env=environment) for _ in range(2)]
+    assert [process.wait(timeout=120) for process in both] == [0, 0]
+    assert not list(tmp_path.iterdir())

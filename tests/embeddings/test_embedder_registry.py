@@ -135,6 +135,19 @@ def test_what_is_no_embedder_is_refused(root: Path, spec: Any) -> None:
     assert not AgentMemory.exists("bob", root)
 
 
+class MadeWhenNeeded:
+    """Stands for an embedder whose model takes long to load."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise RuntimeError(f"{name}: loaded too early")
+
+
+def test_one_that_is_made_when_it_is_needed_is_not_asked_at_opening(root: Path) -> None:
+    embedder: Any = MadeWhenNeeded()
+    with AgentMemory("bob", root=root, embedder=embedder) as memory:
+        assert memory.search("anything").total_count == 0
+
+
 @pytest.mark.parametrize("kind", ["text", "list", "tuple"])
 def test_several_make_a_chain(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")

@@ -495,6 +495,34 @@ def test_what_says_no_time_comes_in_once(tmp_path: Path, moment: object) -> None
         assert all(each.timestamp >= before for each in everything(memory))
 
 
+def test_no_time_is_made_up_for_what_says_none(tmp_path: Path) -> None:
+    talk = chatgpt(
+        "one", ("user", "My favorite color is blue."), ("user", "My favorite color is red.")
+    )
+    for node in talk["mapping"].values():
+        if node["message"]:
+            node["message"]["create_time"] = None
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([talk]))
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.import_(path)
+        memory.export(out := tmp_path / "out.yaml")
+        assert "red" in out.read_text()
+        assert "1970" not in out.read_text()
+
+
+def test_what_says_no_time_was_said_after_what_comes_before(tmp_path: Path) -> None:
+    talk = chatgpt("one", ("user", "I live in Rome."), ("user", "I moved to Oslo."))
+    *_, last = talk["mapping"].values()
+    last["message"]["create_time"] = None
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps([talk]))
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.import_(path)
+        (review,) = memory.reviews()
+        assert review.content == "I live in Rome."
+
+
 def test_a_transcript_may_begin_with_many_summaries(tmp_path: Path) -> None:
     """Those of the sessions that were resumed."""
     path = tmp_path / "session.jsonl"

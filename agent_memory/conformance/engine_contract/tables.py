@@ -262,6 +262,27 @@ class HistoryContract:
         assert engine.history.born_after(NOW - timedelta(seconds=1)) == ["mem-1"]
         assert engine.history.changed_after(NOW) == []
 
+    def test_what_came_after_a_moment_is_forgotten_unless_something_builds_upon_it(
+        self, engine: Engine
+    ) -> None:
+        stored(engine, memory_of(1), memory_of(2))
+        (ahead,) = engine.history.of_memory("mem-1")  # by a clock that was set back then
+        (after,) = engine.history.of_memory("mem-2")
+        with engine.write():
+            engine.history.forget(["mem-1", "mem-2"], after=0, until=after.change_id)
+            late, now = (format_time(NOW + timedelta(days=days)) for days in (1, 0))
+            engine.history.insert(
+                [
+                    ahead._replace(changed_at=late),
+                    after._replace(changed_at=late),
+                    ahead._replace(event="UPDATE", changed_at=now),
+                    ahead._replace(event="UPDATE", changed_at=late),
+                ]
+            )
+            engine.history.forget_after(NOW, engine.history.last_change())
+        left = [(each.memory_id, each.event, each.changed_at) for each in engine.history.iterate()]
+        assert left == [("mem-1", "ADD", late), ("mem-1", "UPDATE", now)]
+
     def test_an_empty_operation_is_not_recorded(self, engine: Engine) -> None:
         with engine.write():
             engine.operations.record("tidy", since=0, session_id="s", now=NOW)

@@ -82,7 +82,7 @@ def answer(call: Call, fields: Mapping[str, Any]) -> str:
     seconds = seconds_allowed()
     outcome = Outcome()
     entry: dict[str, Any] = {}
-    data = json.dumps(fields, ensure_ascii=False).encode(errors="replace")
+    data = json.dumps(fields, ensure_ascii=False).encode(errors="surrogatepass")
     _thread.start_new_thread(_run, (call, outcome, entry, lambda: data, True))
     if not outcome.wait_until_done(seconds):
         _log_lateness(entry, seconds)
@@ -145,6 +145,7 @@ def _run(
         entry.update(folder=occasion.folder, session=occasion.label)
         try:  # first: what is asked of a memory may take all the time that there is
             _note(occasion, outcome)
+            entry.update(outcome.counts)
         finally:  # where nothing can be written, there is an answer all the same
             _handle(occasion, outcome)
         _store(occasion, outcome, is_served=is_served)

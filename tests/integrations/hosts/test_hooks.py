@@ -474,7 +474,9 @@ def test_a_locked_database_keeps_nobody_waiting(root: Path, project: Path, kind:
         holder.kill()
     assert (done.code, done.out) == (0, "")
     assert done.seconds < WITHIN_SECONDS
-    assert log_of(root, project)[-1]["outcome"] in ("late", "failed")
+    entry = log_of(root, project)[-1]
+    assert entry["outcome"] in ("late", "failed")
+    assert entry.get("noted") == (1 if kind == "prompt" else None)
     assert FACT in ask(root, project, "billing deployed?").context
     if kind == "prompt":
         assert "staging is in Oslo." in contents(root, project)

@@ -17,7 +17,7 @@ from host_inputs import answer, event, locked, wait_until_stored
 
 from agent_memory import AgentMemory
 from agent_memory.cli import run
-from agent_memory.integrations.hosts import host_memory, intake, spool
+from agent_memory.integrations.hosts import hook, host_memory, intake, spool
 from agent_memory.integrations.hosts.hook import occasion_of, parse
 from agent_memory.integrations.hosts.intake import take_in
 from agent_memory.integrations.hosts.journal import Journal
@@ -147,6 +147,14 @@ take_in(*sys.argv[1:])
 def test_half_a_character_costs_no_sentence(root: Path, folder: str) -> None:
     heard(root, "Remember that staging \ud83d is red.")
     assert take_in(folder, "bob", str(root))
+    assert contents(root) == ["staging \ufffd is red."]
+
+
+def test_nor_where_the_server_answers(root: Path) -> None:
+    call = parse(["codex", "UserPromptSubmit", "--agent", "bob", "--root", str(root)])
+    assert not isinstance(call, str)
+    hook.answer(call, event("codex", "prompt", root, "Remember that staging \ud83d is red."))
+    wait_until_stored(root)
     assert contents(root) == ["staging \ufffd is red."]
 
 

@@ -31,8 +31,11 @@ WHERE CASE WHEN m.id IS NOT NULL
     AND (%(run_id)s::text IS NULL OR h.old_values::json ->> 'run_id' = %(run_id)s) END
 ORDER BY h.change_id DESC LIMIT 1"""
 _FORGET_AFTER: Final = """
-DELETE FROM history AS h WHERE h.changed_at > %s AND NOT EXISTS (SELECT 1 FROM history AS e
-  WHERE e.memory_id = h.memory_id AND e.change_id > h.change_id AND e.changed_at <= %s)"""
+WITH last AS MATERIALIZED (
+  SELECT memory_id, max(change_id) AS change_id FROM history WHERE changed_at <= %s
+  GROUP BY memory_id)
+DELETE FROM history AS h WHERE h.changed_at > %s AND NOT EXISTS (
+  SELECT 1 FROM last WHERE last.memory_id = h.memory_id AND last.change_id > h.change_id)"""
 """Changes by a clock that was ahead stay where a change up to the moment builds upon them."""
 _CHANGE: Final = "change_id, memory_id, event, changed_at, session_id, old_values, new_values"
 _INSERT: Final = """

@@ -33,8 +33,11 @@ WHERE CASE WHEN m.id IS NOT NULL THEN m.user_id = ?1 AND (?2 IS NULL OR m.run_id
     AND (?2 IS NULL OR h.old_values ->> 'run_id' = ?2) END
 ORDER BY h.change_id DESC LIMIT 1"""
 _FORGET_AFTER: Final = """
-DELETE FROM history AS h WHERE h.changed_at > ? AND NOT EXISTS (SELECT 1 FROM history AS e
-  WHERE e.memory_id = h.memory_id AND e.change_id > h.change_id AND e.changed_at <= ?)"""
+WITH last AS MATERIALIZED (
+  SELECT memory_id, max(change_id) AS change_id FROM history WHERE changed_at <= ?
+  GROUP BY memory_id)
+DELETE FROM history AS h WHERE h.changed_at > ? AND NOT EXISTS (
+  SELECT 1 FROM last WHERE last.memory_id = h.memory_id AND last.change_id > h.change_id)"""
 """Changes by a clock that was ahead stay where a change up to the moment builds upon them."""
 _CHANGE: Final = "change_id, memory_id, event, changed_at, session_id, old_values, new_values"
 _INSERT: Final = """
