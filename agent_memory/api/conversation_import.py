@@ -88,11 +88,11 @@ def _learned(
         Message(role=MessageRole(each.role), content=each.text, timestamp=each.timestamp)
         for each in talk.messages
     ]
-    said = list(accumulate((each.timestamp or "" for each in talk.messages), max))
+    spoken_until = list(accumulate((each.timestamp or "" for each in talk.messages), max))
     for fact in facts_by_rules(messages):
         moment = max((talk.messages[place].timestamp or "" for place in fact.sources), default="")
         if statement(fact.text) or is_request_to_forget(fact.text):
-            moment = moment or said[max(fact.sources)] or _NO_TIME
+            moment = moment or spoken_until[max(fact.sources)] or _NO_TIME
             stated = {"role": "user", "content": fact.text, "timestamp": moment}
             memory.add(stated, metadata={**kept(talk.metadata), "source": source})
             continue
