@@ -479,14 +479,20 @@ def test_raw_is_for_conversations_alone(memory: AgentMemory, tmp_path: Path) -> 
         memory.import_(path, raw=True)
 
 
-@pytest.mark.parametrize("moment", [None, "1750000000.25", 10**400])
-def test_what_says_no_time_comes_in_once(tmp_path: Path, moment: object) -> None:
-    talk = chatgpt("one", ("user", "I live in Berlin."), ("user", "My dog is called Rex."))
+def timed(folder: Path, moment: object, *texts: str) -> Path:
+    """Write a conversation of a user whose messages all say the same time."""
+    talk = chatgpt("one", *(("user", text) for text in texts))
     for node in talk["mapping"].values():
         if node["message"]:
             node["message"]["create_time"] = moment
-    path = tmp_path / "conversations.json"
+    path = folder / "conversations.json"
     path.write_text(json.dumps([talk]))
+    return path
+
+
+@pytest.mark.parametrize("moment", [None, "1750000000.25", 10**400])
+def test_what_says_no_time_comes_in_once(tmp_path: Path, moment: object) -> None:
+    path = timed(tmp_path, moment, "I live in Berlin.", "My dog is called Rex.")
     with AgentMemory("bob", root=tmp_path) as memory:
         before = now_utc()
         assert memory.import_(path).new == 2
@@ -496,14 +502,7 @@ def test_what_says_no_time_comes_in_once(tmp_path: Path, moment: object) -> None
 
 
 def test_no_time_is_made_up_for_what_says_none(tmp_path: Path) -> None:
-    talk = chatgpt(
-        "one", ("user", "My favorite color is blue."), ("user", "My favorite color is red.")
-    )
-    for node in talk["mapping"].values():
-        if node["message"]:
-            node["message"]["create_time"] = None
-    path = tmp_path / "conversations.json"
-    path.write_text(json.dumps([talk]))
+    path = timed(tmp_path, None, "My favorite color is blue.", "My favorite color is red.")
     with AgentMemory("bob", root=tmp_path) as memory:
         memory.import_(path)
         memory.export(out := tmp_path / "out.yaml")

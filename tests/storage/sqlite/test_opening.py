@@ -9,7 +9,6 @@ import shutil
 import signal
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import places
 import pytest
+from places import NOBODY, finished, started
 
 from agent_memory import (
     AgentMemory,
@@ -31,27 +31,6 @@ from agent_memory import (
     StorageReadOnly,
     StorageUnavailable,
 )
-
-NOBODY = 65534
-
-
-def python(code: str, *words: object) -> subprocess.Popen[str]:
-    """Start another Python process; it ends when its stdin is closed, if it reads that."""
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, words)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finished(code: str, *words: object) -> str:
-    """Run another Python process to its end and return what it printed."""
-    with python(code, *words) as process:
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
-    return out.strip()
 
 
 def sql(path: Path, *statements: str) -> str:
@@ -307,7 +286,7 @@ sys.stdin.read()
 @pytest.mark.parametrize("shm", ["as it is", "garbage", "missing"])
 def test_a_log_left_by_a_killed_process_is_recovered(tmp_path: Path, shm: str) -> None:
     path = tmp_path / "s.db"
-    with python(STORE_AND_WAIT, path) as process:
+    with started(STORE_AND_WAIT, path) as process:
         assert process.stdout is not None
         ids = [process.stdout.readline().strip() for _ in range(30)]
         process.send_signal(signal.SIGKILL)
@@ -339,7 +318,7 @@ def test_a_file_that_another_process_holds_is_reported_locked_and_nothing_is_los
     path = tmp_path / "s.db"
     with AgentMemory.open(path) as memory:
         first = memory.store("the first walnut")
-        with python(HOLD, path, begin) as holder:
+        with started(HOLD, path, begin) as holder:
             assert holder.stdout is not None
             assert holder.stdout.readline() == "held\n"
             with pytest.raises(StorageLocked, match="try again"):
@@ -361,7 +340,7 @@ def test_who_is_seldom_let_run_waits_until_it_has_looked_often_enough(
     sleep = time.sleep
     monkeypatch.setattr(time, "sleep", lambda seconds: sleep(seconds * 20))
     path = tmp_path / "s.db"
-    with AgentMemory.open(path) as memory, python(HOLD, path, "BEGIN IMMEDIATE") as holder:
+    with AgentMemory.open(path) as memory, started(HOLD, path, "BEGIN IMMEDIATE") as holder:
         assert holder.stdin is not None
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
@@ -374,7 +353,7 @@ def test_opening_a_new_file_that_another_process_holds_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("agent_memory.storage.sqlite.connection.opening.BUSY_TIMEOUT_SECONDS", 0.2)
-    with python(HOLD, tmp_path / "s.db", "BEGIN EXCLUSIVE") as holder:
+    with started(HOLD, tmp_path / "s.db", "BEGIN EXCLUSIVE") as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(StorageLocked, match=r"s\.db"):
@@ -527,7 +506,7 @@ with AgentMemory("bob", root=sys.argv[1]) as memory:
 @pytest.mark.parametrize("umask", ["000", "022"])
 def test_nobody_else_can_read_any_file_at_any_moment(root: Path, umask: str) -> None:
     modes: dict[str, set[int]] = {}
-    with python(STORE_UNDER_UMASK, root, umask) as process:
+    with started(STORE_UNDER_UMASK, root, umask) as process:
         ended = False
         while not ended:
             ended = process.poll() is not None  # one look after the end, too
@@ -545,7 +524,7 @@ def test_nobody_else_can_read_any_file_at_any_moment(root: Path, umask: str) -> 
 
 def test_a_file_that_others_could_read_is_tightened_with_its_log(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    with python(STORE_AND_WAIT, path) as process:
+    with started(STORE_AND_WAIT, path) as process:
         assert process.stdout is not None
         assert process.stdout.readline()
         process.send_signal(signal.SIGKILL)
