@@ -223,5 +223,16 @@ def test_neither_storing_nor_searching_loads_another_sqlite_or_a_model(root: Pat
     assert not found & {"openai", "numpy", "sqlite3", "_sqlite3", "asyncio"}
 
 
+def test_the_mcp_server_shakes_hands_before_it_loads_what_calls_need() -> None:
+    # A host sends its first prompt, and runs the hook for it, whether the server answers or not.
+    found = loaded_by(
+        "from agent_memory.cli import commands, mcp\n"
+        "from agent_memory.integrations.mcp import MemoryServer, ServedMemory, run, stdio\n"
+        "server = MemoryServer(ServedMemory('bob'))\n"
+        "assert server.info and server.capabilities and server.answer('tools/list', {})['tools']\n"
+    )
+    assert not found & {"agent_memory.api.memory", "apsw", "urllib.request", "mcp"}
+
+
 if __name__ == "__main__":
     STUB.write_text(stub())

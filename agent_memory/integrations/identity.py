@@ -17,11 +17,12 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory import AgentMemory, MissingAgentIdentity, validate_agent_id
+import agent_memory
+from agent_memory import MissingAgentIdentity, validate_agent_id
 from agent_memory.runtime.paths import AGENT_VARIABLE
 
 if TYPE_CHECKING:
-    from agent_memory import SessionContext, SessionMemory
+    from agent_memory import AgentMemory, SessionContext, SessionMemory
 
     MemoryOrSession = AgentMemory | SessionMemory
     """An agent's memory, or one session of it: what belongs to one user, or to one run."""
@@ -110,7 +111,7 @@ class LazyMemory:
         with self._opening:
             if self._memory is None:
                 agent_id = resolve_agent_id(self.agent_id)
-                self._memory = AgentMemory(agent_id, **self._options)
+                self._memory = agent_memory.AgentMemory(agent_id, **self._options)
             memory = self._memory
         return memory if self._session is None else memory.session(self._session)
 

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 ROOTS: Final = "roots"
 QUESTION: Final = "question"
@@ -83,6 +82,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _path_of(uri: object) -> str | None:
     """Return the path of a file on this machine."""
+    from urllib.request import url2pathname  # noqa: PLC0415 - 25 ms, and few clients name a folder
+
     if not isinstance(uri, str):
         return None
     try:

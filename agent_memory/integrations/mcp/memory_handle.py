@@ -1,4 +1,8 @@
-"""The memory that is served: opened when it is needed, made when something is first stored."""
+"""The memory that is served: opened when it is needed, made when something is first stored.
+
+``AgentMemory`` is imported then, too: hosts run their first hooks whether or not the server has
+answered, and it answers in half the time without.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import uuid4
 
-from agent_memory import AgentMemory, AgentMemoryError, StorageClosed
+import agent_memory
+from agent_memory import AgentMemoryError, StorageClosed
 from agent_memory.runtime.paths import SESSION_VARIABLE, agent_address
 
 if TYPE_CHECKING:
+    from agent_memory import AgentMemory
     from agent_memory.integrations.identity import MemoryOrSession
     from agent_memory.models.session import SessionScope
 
@@ -119,14 +125,14 @@ class ServedMemory:
 
     def _open(self, *, create: bool) -> AgentMemory:
         if self._db is not None:
-            return AgentMemory.open(
+            return agent_memory.AgentMemory.open(
                 self._db,
                 agent_id=self._agent_id,
                 session_id=self._session_id,
                 create=create,
                 read_only=self.is_read_only,
             )
-        return AgentMemory(
+        return agent_memory.AgentMemory(
             self._agent_id or "",
             root=self._root,
             session_id=self._session_id,
@@ -136,7 +142,7 @@ class ServedMemory:
 
     def _is_missing(self) -> bool:
         if not isinstance(self._address, Path):
-            return not AgentMemory.exists(self._agent_id or "", self._root)
+            return not agent_memory.AgentMemory.exists(self._agent_id or "", self._root)
         try:
             self._address.lstat()
         except (FileNotFoundError, NotADirectoryError):

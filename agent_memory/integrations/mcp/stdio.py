@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, BinaryIO, Final
 
+import agent_memory
 from agent_memory.integrations.mcp.asking import ROOTS, AnswersNeeded, Client
 from agent_memory.integrations.mcp.errors import INTERNAL_ERROR, PARSE_ERROR, RequestFailed
 from agent_memory.integrations.mcp.messages import (
@@ -103,6 +104,8 @@ class Conversation:
             self._room.acquire()
             self._unanswered.add(message.id)
             pool.submit(self._answer, message)
+        elif message is not None and message.method == "notifications/initialized":
+            pool.submit(getattr, agent_memory, "AgentMemory")  # for the first call: it takes 0.2 s
         elif message is not None and message.method == "notifications/cancelled":
             named = message.params.get("requestId")
             if isinstance(named, str | int) and named in self._unanswered:

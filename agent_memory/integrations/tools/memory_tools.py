@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError as PydanticValidationError
 
+import agent_memory
 from agent_memory import (
-    AgentMemory,
     AgentMemoryError,
     Duplicate,
     DuplicateGrade,
@@ -171,7 +171,7 @@ class MemoryTools:
         similar: list[Duplicate] = []
         secrets: list[FoundSecrets] = []
         unless_set = "merge" if memory.on_duplicate is None else None
-        may_read = isinstance(memory, AgentMemory) or memory.scope.permissions.read
+        may_read = isinstance(memory, agent_memory.AgentMemory) or memory.scope.permissions.read
 
         def decide(duplicate: Duplicate) -> str | None:
             if duplicate.grade is DuplicateGrade.SIMILAR:
@@ -276,7 +276,7 @@ class MemoryTools:
     def _add(self, memory: MemoryOrSession, request: AddArguments) -> dict[str, Any]:
         # As a session is: how an owner lifts a refusal is nothing for a model.
         options: dict[str, Any] = (
-            {"is_confidential": True} if isinstance(memory, AgentMemory) else {}
+            {"is_confidential": True} if isinstance(memory, agent_memory.AgentMemory) else {}
         )
         messages = [message.model_dump() for message in request.messages]
         response = memory.add(messages, graph=True, **options)
