@@ -124,3 +124,21 @@ def test_it_says_that_rules_decided() -> None:
     assert (found.by, found.metadata.model_used) == ("rules", "rules")
     assert not found.metadata.uuid_mapping_used
     assert found.operations[0].confidence == 0.7
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("No me gusta el té.", "Me gusta el café."),
+        ("No fumo en casa.", "Mi padre fuma en casa."),
+        ("No sugar in my coffee.", "I drink coffee with milk."),
+    ],
+)
+def test_a_sentence_that_begins_with_no_corrects_nothing(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+
+
+@pytest.mark.parametrize("answer", ["No, it's on Saturday", "No it's on Saturday", "No - Saturday"])
+def test_an_answer_that_begins_with_no_corrects(answer: str) -> None:
+    found = decided(f"{answer}, the flight.", known=("The flight is on Friday.",))
+    assert shortly(found) == [("ASK", "m0")]

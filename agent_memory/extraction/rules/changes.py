@@ -25,9 +25,13 @@ _UP_TO_WHEN: Final = (
 )
 _ITS: Final = r"(?:my |our |the |an? )?"
 _OPENING: Final = r"^\W*(?:(?:well|oh|lol|haha|hey|hm+|ah|ok|okay|and|but|so)[\s,.!]+)*"
-_NOT_NO: Final = "(?! (?:problem|worries|one|longer|matter|way|doubt|need|idea|more))"
+NO: Final = (
+    r"no(?:\b(?=\s*[,.;:!\u2013\u2014-]|$)"
+    r"|(?= (?:it|that|the|i|my|we|our|not|wait|sorry)\b))"
+)
+"""The answer: "No sugar for me" and Spanish "No fumo" correct nothing."""
 _CORRECTS: Final = re.compile(
-    rf"{_OPENING}(?:no\b{_NOT_NO}|not [^,;:.!?]{{1,30}},"
+    rf"{_OPENING}(?:{NO}|not [^,;:.!?]{{1,30}},"
     r"|sorry\b[^.!?]{0,15}\b(?:meant|mean|typo|it's|it is)\b|"
     + _any(
         r"""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from agent_memory.extraction.rules.changes import NO
 from agent_memory.extraction.rules.values import DATE, NAME, WORDS, Value, value_of
 from agent_memory.text.normalize import exact_form
 from agent_memory.text.sentences import sentences
@@ -231,8 +232,8 @@ def stated_in(text: str) -> Statement | None:
 
 
 _CORRECTING: Final = re.compile(
-    r"(?:[\s,.:!-]*(?:no|nope|sorry|correction|typo|wrong|actually|I meant|I mean|edit|update|and"
-    r"|but|also)\b[\s,.:!-]+)*",
+    rf"(?:[\s,.:!-]*(?:{NO}|nope|sorry|correction|typo|wrong|actually|I meant|I mean|edit|update"
+    r"|and|but|also)\b[\s,.:!-]+)*",
     re.IGNORECASE,
 )
 _ADVERB: Final = re.compile(r"^(?:now|currently|just|finally|actually|already) ", re.IGNORECASE)
