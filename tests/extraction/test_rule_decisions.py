@@ -142,3 +142,9 @@ def test_a_sentence_that_begins_with_no_corrects_nothing(fact: str, known: str) 
 def test_an_answer_that_begins_with_no_corrects(answer: str) -> None:
     found = decided(f"{answer}, the flight.", known=("The flight is on Friday.",))
     assert shortly(found) == [("ASK", "m0")]
+
+
+def test_pages_are_no_age() -> None:
+    known = ("I turned 34.",)
+    assert shortly(decided("I turned 40 pages of the report.", known=known)) == [("ADD", None)]
+    assert shortly(decided("I turned 35.", known=known)) == [("UPDATE", "m0")]

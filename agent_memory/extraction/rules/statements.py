@@ -134,6 +134,8 @@ _SAME_THING: Final = {
 }  # fmt: skip
 _KIND_OF: Final = {HOME: NAME, EMPLOYER: NAME, NAMED: NAME, AGE: "number", "weight": "number"}
 """The kind that a value of a slot has, where that is known."""
+_YEARS: Final = ("number", "number years", "number years old")
+"""Kinds of values that are an age: "40 pages" is none."""
 _BEHIND: Final = re.compile(r"(?:に(?:住|引)|에 (?:살|이사)).*$")
 """What stands behind the value in Japanese and Korean."""
 _OTHER_WORDS: Final = {
@@ -301,7 +303,7 @@ def _fitting(value: Value, slot: str) -> Value:
     """Return a value of a slot whose kind of value is known, as words where it is of another."""
     if slot in (JOB, BEING):
         return Value(JOB, value.form)
-    if slot == AGE and value.kind.startswith("number"):
+    if slot == AGE and value.kind in _YEARS:
         return Value("number", value.form.partition(" ")[0])
     is_place = slot in (HOME, EMPLOYER)
     if (is_place and any(letter.isdigit() for letter in value.form)) or (
