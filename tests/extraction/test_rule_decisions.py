@@ -148,3 +148,19 @@ def test_pages_are_no_age() -> None:
     known = ("I turned 34.",)
     assert shortly(decided("I turned 40 pages of the report.", known=known)) == [("ADD", None)]
     assert shortly(decided("I turned 35.", known=known)) == [("UPDATE", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("longer", "shorter"),
+    [
+        ("I eat fish and chips on Fridays.", "I eat fish."),
+        ("I work with Ann and Tom on Mondays.", "I work with Ann."),
+        ("I like salt and vinegar chips.", "I like salt."),
+        ("We deploy on Mondays and Tuesday nights.", "We deploy on Mondays."),
+    ],
+)
+def test_what_a_longer_text_says_with_more_words_is_not_what_a_shorter_says(
+    longer: str, shorter: str
+) -> None:
+    assert shortly(decided(longer, known=(shorter,))) == [("ADD", None)]
+    assert shortly(decided(shorter, known=(longer,))) == [("ADD", None)]

@@ -41,10 +41,7 @@ _ASKS: Final = frozenset(
     stems("please forget delete erase remove stop remembering memory memories everything that all")
 )
 _LIKES: Final = re.compile(r"^(\w+) (?:like|love|adore|enjoy)s?\b", re.IGNORECASE)
-_TAKES_BACK: Final = re.compile(
-    r"\b(?:not|no|never|but|except|until|unless|used to|anymore|if|when|only)\b|n['\u2019]t\b",
-    re.IGNORECASE,
-)
+_ONE_MORE: Final = re.compile(r"(?: and \w+)+")
 
 
 def decide_by_rules(
@@ -160,7 +157,7 @@ def _ask(checks: DecisionChecks, place: int, changes: dict[str, int]) -> bool:
 
 
 def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
-    """Return whether a text says what a shorter one does, and then more that takes nothing back.
+    """Return whether a text says what a shorter one does, and then others, of one word each.
 
     With ``or_is``, it need not say more: to love something says more than to like it.
     """
@@ -171,10 +168,9 @@ def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
         return False
     if whole == part:
         return or_is
-    rest = whole.removeprefix(part)
-    # "I like tea and cake" says that one likes tea; "I like tea at night" does not.
-    is_list = rest.startswith((" and ", ", "))
-    return rest != whole and is_list and _TAKES_BACK.search(rest) is None
+    # "I like tea and cake" says that one likes tea; "I like tea at night", "tea and cake at night"
+    # and "salt and vinegar chips" do not.
+    return whole.startswith(part) and _ONE_MORE.fullmatch(whole, len(part)) is not None
 
 
 @lru_cache(maxsize=128)  # each fact is compared with some 25 that are like it, thrice
