@@ -164,3 +164,41 @@ def test_what_a_longer_text_says_with_more_words_is_not_what_a_shorter_says(
 ) -> None:
     assert shortly(decided(longer, known=(shorter,))) == [("ADD", None)]
     assert shortly(decided(shorter, known=(longer,))) == [("ADD", None)]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("The phone number is 030 1234567.", "My phone number is 0171 2345678."),
+        ("The height is 75 cm.", "My height is 180 cm."),
+        ("Our postcode is 20095.", "My postcode is 10115."),
+        ("My email is ann@work.example", "My email is ann@home.example"),
+        ("My budget is 300 euros for the new phone.", "My budget is 5000 euros."),
+        ("The meeting is at 15:00 for the new hires.", "The meeting is at 10:00."),
+        ("My new car is blue.", "My car is red."),
+        ("My birthday is May 4.", "My birthday is May 4, 1990."),
+        ("The deadline is now Friday.", "The deadline is Friday at 5pm."),
+        ("The deadline is now May 14.", "The deadline is Monday."),
+    ],
+)
+def test_what_may_be_of_something_else_or_say_less_is_asked_about(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("I moved to Lisbon last March.", "I live in Lisbon."),
+        ("I moved from Rome to Lisbon.", "I live in Lisbon."),
+        ("I joined Acme in 2019.", "I work at Acme."),
+        ("Me mudé a Madrid el año pasado.", "Vivo en Madrid."),
+        ("Our budget is 500 euros.", "My budget is 500 euros."),
+    ],
+)
+def test_what_says_since_when_or_of_another_is_not_known_already(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+
+
+def test_a_date_that_tells_as_much_takes_the_place_of_another() -> None:
+    for fact in ("My birthday is May 5.", "My birthday is May 5, 1990."):
+        assert shortly(decided(fact, known=("My birthday is May 4.",))) == [("UPDATE", "m0")]

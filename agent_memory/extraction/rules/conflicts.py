@@ -31,8 +31,8 @@ _JUDGED: Final = 1_000
 """Characters of a text that are compared."""
 _ONE_EACH: Final = frozenset(
     {
-        "age", "birthday", "email", "phone number", "budget", "salary", "height", "weight",
-        "shoe size", "blood type", "timezone", "address", "postcode", "zip code", "date of birth",
+        "age", "birthday", "salary", "height", "weight", "shoe size", "blood type", "timezone",
+        "address", "postcode", "zip code", "date of birth",
     }
 )  # fmt: skip
 """Slots of which everybody has one, so that another value is a new one without a word of change."""
@@ -246,9 +246,14 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
     gone = stems(known.value.form)
     if gone and any(gone <= words for words in new.change.denied):
         return True
+    if stated.whose != known.whose or stated.says_more:
+        return False  # "the" budget, ours, or that for the new car may be another one than mine
     is_announced = new.change.is_new or new.change.corrects
-    has_one = stated.attribute in _ONE_EACH or stated.attribute.startswith("favourite ")
-    return stated.value.is_closed and (is_announced or has_one)
+    has_one = stated.whose != "the" and (
+        stated.attribute in _ONE_EACH or stated.attribute.startswith("favourite ")
+    )
+    is_meant = has_one or (is_announced and not stated.is_another)
+    return is_meant and stated.value.is_closed and stated.value.has_all_of(known.value)
 
 
 def _of_states(new: Reading, old: Reading) -> Conflict | None:

@@ -17,7 +17,12 @@ from typing import Final
 
 from agent_memory.extraction.decision_checks import DecisionChecks
 from agent_memory.extraction.rules.conflicts import conflict, read
-from agent_memory.extraction.rules.statements import same_value, speaker_and_text, statement
+from agent_memory.extraction.rules.statements import (
+    Statement,
+    same_value,
+    speaker_and_text,
+    statement,
+)
 from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import OperationEvent, ProcessingMetadata
 from agent_memory.models.times import now_utc
@@ -107,11 +112,16 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
             continue
         if _form(memory.text) == _form(fact) or _begins_with(memory.text, fact):
             return memory
-        known = statement(memory.text) if stated and not stated.says_more else None
-        is_same_slot = known and stated and known.slot == stated.slot
-        if known and stated and is_same_slot and same_value(known, stated):
+        says_that_alone = stated and not (stated.says_more or stated.says_when or stated.origin)
+        known = statement(memory.text) if says_that_alone else None
+        if known and stated and _is_same_statement(known, stated):
             return memory
     return None
+
+
+def _is_same_statement(known: Statement, stated: Statement) -> bool:
+    is_same_slot = (known.slot, known.whose) == (stated.slot, stated.whose)
+    return is_same_slot and same_value(known, stated)
 
 
 def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, str] | None:

@@ -156,13 +156,17 @@ _NO_SPEAKER: Final = re.compile(
     re.IGNORECASE,
 )
 # After the value: what is no part of it, and says no more; and what says more.
-_WHEN: Final = re.compile(
+_SO_NOW: Final = re.compile(
     r"[\s,]+(?:now|currently|these days|nowadays|at the moment|any ?more|again|instead|actually"
-    rf"|(?:since )?(?:last|this|next) \w+|(?:in|on|since) (?:(?:19|20)\d\d|{DATE})"
-    r"|recently|already|yesterday|jetzt|ahora"
+    r"|recently|already|jetzt|ahora|maintenant|gezogen|umgezogen|from now on)\W*$",
+    re.IGNORECASE,
+)
+_SINCE_WHEN: Final = re.compile(
+    rf"[\s,]+(?:(?:since )?(?:last|this|next) \w+|(?:in|on|since) (?:(?:19|20)\d\d|{DATE})"
+    r"|yesterday"
     r"|(?:el|la) \w+ pasad[oa]|hace \w+ \w+|letzte[nrs]? \w+|vor \w+ \w+|l[ea] \w+ derni(?:er|ère)"
     r"|il y a \w+ \w+|(?:l[oa] )?scors[oa] \w+|(?:n?o|n?a) \w+ passad[oa]|vorige \w+"
-    r"|maintenant|gezogen|umgezogen|with effect from .*|from now on)\W*$",
+    r"|with effect from .*)\W*$",
     re.IGNORECASE,
 )
 _MORE: Final = re.compile(
@@ -175,16 +179,19 @@ _MORE: Final = re.compile(
 class Statement(NamedTuple):
     """Of whom (``""``: the user), of which slot, which value.
 
-    ``says_more`` tells that something else is said with it, ``whose`` whether the slot is
-    somebody's own: "the" meeting may be another one. ``origin`` is the value that it is said to
-    have had before ("moved from Rome to Oslo").
+    ``says_more`` tells that something else is said with it, ``says_when`` that it is said since
+    when. ``whose`` is "our" or "the" where the slot may be another one than somebody's own: "the"
+    budget is not mine. ``is_another`` tells that it is of the "new" one: a new car may stand beside
+    the old. ``origin`` is the value that it is said to have had before ("moved from Rome to Oslo").
     """
 
     subject: str
     attribute: str
     value: Value
     says_more: bool = False
-    is_own: bool = True
+    says_when: bool = False
+    whose: str = ""
+    is_another: bool = False
     origin: str = ""
 
     @property
@@ -273,10 +280,9 @@ def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> S
         return None
     subject = speaker if name in ("i", "my", "we", "our", "the") else name
     written = _NOT_BUT.sub("", match["value"])
-    while (shorter := _WHEN.sub("", written)) != written:
-        written = shorter
+    written, says_when = _without_when(written)
     more = _MORE.search(written)
-    bare = _WHEN.sub("", written[: more.start()] if more else written)
+    bare, says_since = _without_when(written[: more.start()] if more else written)
     bare = _ADVERB.sub("", bare)
     bare = _BEHIND.sub("", bare).strip()
     if not bare or len(bare.split()) > 8:
@@ -287,9 +293,30 @@ def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> S
         slot,
         value,
         says_more=more is not None,
-        is_own=(groups.get("whose") or "my").lower() != "the" and not groups.get("bare"),
+        says_when=says_when or says_since,
+        whose=_whose(groups),
+        is_another=_FRESH.match(groups.get("thing") or "") is not None,
         origin=groups.get("origin") or "",
     )
+
+
+def _without_when(written: str) -> tuple[str, bool]:
+    """Return a value without what says that it is so now, or since when; and whether that was."""
+    says_when = False
+    while True:
+        shorter = _SO_NOW.sub("", written)
+        dated = _SINCE_WHEN.sub("", shorter)
+        says_when = says_when or dated != shorter
+        if dated == written:
+            return written, says_when
+        written = dated
+
+
+def _whose(groups: dict[str, str | None]) -> str:
+    if groups.get("bare"):
+        return "the"
+    word = (groups.get("whose") or re.split(_APOSTROPHE, groups.get("who") or "")[0]).lower()
+    return {"the": "the", "our": "our", "we": "our"}.get(word, "")
 
 
 def other_words_of(text: str) -> list[str]:

@@ -35,6 +35,12 @@ DATE: Final = (
     rf"|(?:early |late |mid-?)?{_MONTH}(?: \d{{4}})?"
     rf"|\d{{1,2}}(?:st|nd|rd|th|\.)?(?: of)? {_MONTH}(?: \d{{4}})?|\d{{1,2}}(?:st|nd|rd|th)|q[1-4])"
 )
+_PARTS_OF_A_DATE: Final = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b{_DAY}", rf"\b{_MONTH}\b|\d[./-]\d", r"(?<!\d)\d{1,2}(?!\d)", r"\d{4}", TIME, r"q[1-4]"
+    )
+)  # fmt: skip
 _COLOURS: Final = frozenset(
     """
     red blue green yellow orange purple violet pink black white grey gray brown teal turquoise cyan
@@ -78,6 +84,12 @@ class Value(NamedTuple):
     def is_closed(self) -> bool:
         """Return whether another value of its kind is not true beside it."""
         return self.kind.partition(" ")[0] in CLOSED
+
+    def has_all_of(self, other: Value) -> bool:
+        """Return whether it tells as much as another value of its kind: the year of a date too."""
+        if self.kind != "date":
+            return True
+        return all(part.search(self.form) for part in _PARTS_OF_A_DATE if part.search(other.form))
 
     @property
     def is_value(self) -> bool:
