@@ -202,3 +202,15 @@ def test_what_says_since_when_or_of_another_is_not_known_already(fact: str, know
 def test_a_date_that_tells_as_much_takes_the_place_of_another() -> None:
     for fact in ("My birthday is May 5.", "My birthday is May 5, 1990."):
         assert shortly(decided(fact, known=("My birthday is May 4.",))) == [("UPDATE", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("I moved from Berlin to Lisbon.", "My name is Ann and I live in Berlin."),
+        ("My birthday is May 5.", "I have two sisters and my birthday is May 4."),
+        ("My birthday is May 5.", "I like cake; my birthday is May 4."),
+    ],
+)
+def test_a_memory_that_says_something_else_first_is_not_replaced(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]

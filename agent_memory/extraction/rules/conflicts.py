@@ -8,6 +8,7 @@ same said and denied, a thing that is no more, a sentence that differs in one va
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -164,7 +165,7 @@ def read(text: str) -> Reading:
     bare = said_behind_opening(spoken)
     owner = _OWNER.match(bare)
     named = ((owner["kin"] or owner["name"]) if owner else "").lower()
-    stated = (stated_in(label + clause) for part in parts for clause in _clauses(part))
+    stated = (found for part in parts for found in _stated(label, part))
     states = (
         (slot, value)
         for part in parts
@@ -181,7 +182,7 @@ def read(text: str) -> Reading:
         speaker="" if speaker.lower() in ("user", "the user") else speaker.lower(),
         text=bare,
         owner="" if named in _NOBODY else named,
-        statements=tuple(statement for statement in stated if statement is not None),
+        statements=tuple(stated),
         states=tuple(states),
         change=change_of(spoken),
         ended=tuple(words for words in ended if words),
@@ -190,9 +191,13 @@ def read(text: str) -> Reading:
     )
 
 
-def _clauses(sentence: str) -> list[str]:
-    """Return a sentence, and what it says behind "and" or a pause."""
-    return [sentence, *_CLAUSE_JOINT.split(sentence)[1:]]
+def _stated(label: str, sentence: str) -> Iterator[Statement]:
+    """Return what a sentence states, and what it states behind "and" or a pause, beside that."""
+    if (whole := stated_in(label + sentence)) is not None:
+        yield whole
+    for clause in _CLAUSE_JOINT.split(sentence)[1:]:
+        if (part := stated_in(label + clause)) is not None:
+            yield part._replace(says_more=True)
 
 
 def people_of(text: str) -> frozenset[str]:
