@@ -46,7 +46,6 @@ _ASKS: Final = frozenset(
     stems("please forget delete erase remove stop remembering memory memories everything that all")
 )
 _LIKES: Final = re.compile(r"^(\w+) (?:like|love|adore|enjoy)s?\b", re.IGNORECASE)
-_ONE_MORE: Final = re.compile(r"(?: and \w+)+")
 
 
 def decide_by_rules(
@@ -180,7 +179,8 @@ def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
         return or_is
     # "I like tea and cake" says that one likes tea; "I like tea at night", "tea and cake at night"
     # and "salt and vinegar chips" do not.
-    return whole.startswith(part) and _ONE_MORE.fullmatch(whole, len(part)) is not None
+    nothing, *others = whole.removeprefix(part).split(" and ")
+    return not nothing and bool(others) and all(len(other.split()) == 1 for other in others)
 
 
 @lru_cache(maxsize=128)  # each fact is compared with some 25 that are like it, thrice
