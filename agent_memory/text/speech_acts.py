@@ -97,7 +97,9 @@ _AGREED: Final = _pattern(
     r"\s+(?-i:[A-Z])\w"
     rf"|(?!talk|speak|chat|see|try|continue|start|stop|wait|do)[^.!?]*\b{_TIME}\b)"
 )
-_WANTED: Final = _pattern(r"^\W*I(?:'d| would)? (?:want|like|need) you to\b")
+_WANTED: Final = _pattern(
+    r"^\W*I(?:'d| would)? (?:want|like|need) you to\b(?! (?:know|remember) \w)"
+)
 # What is to hold from now on speaks of a kind: "every", "never", "instead of", "prices in francs".
 _STANDING: Final = _pattern(
     r"\b(?:always|never|every|each|any|anything|whenever|all(?! (?:of|the|this|that|these|those)\b)"
@@ -129,7 +131,8 @@ _KEPT_ORDER: Final = _pattern(
     r"|forget(?! (?:it|that|about (?:it|that))\W*$))\b"
 )
 _ASKED_TO_REMEMBER: Final = _pattern(
-    r"\b(?:can|could|will|would) you (?:please |also )?remember\s+(?:that|to|this:)"
+    r"\b(?:can|could|will|would) you (?:please |also )?(?:remember|note|keep in mind)"
+    r"\s+(?:that(?= \w)|to|this:)"
 )
 _ASKED_FOR: Final = _pattern(rf"{_OPENER}(?:can|could|will|would) you\b")
 _FORGET: Final = _pattern(
@@ -211,10 +214,12 @@ _BETWEEN: Final = _words(
     wasn't doesn't does didn't don't do did won't can't say says what give gives me
     """
 )
+_WHERE: Final = _words("on in at with by under after before every each")
+"""What follows "runs" where it tells of a property: "The script runs every night"."""
 _VERDICT: Final = _any(
-    r"""
-    works?|worked|working|runs?|compiles?|helps?|helped|fail(?:s|ed|ing)?|crash(?:es|ed)?|broke
-    hangs?|wrong|broken|empty|incorrect|correct|right|good|fine|perfect|bad|off|missing|long|short
+    rf"""
+    works?|worked|working|runs?(?! {_WHERE}\b)|compiles?|helps?|helped|fail(?:s|ed|ing)?
+    crash(?:es|ed)?|broke|hangs?|wrong|broken|empty|incorrect|correct|right|good|fine|perfect|bad|off|missing|long|short
     slow|better|worse|the same|I meant|I asked for|I wanted|I want|(?:an )?errors?|file not found
     """
 )
@@ -233,7 +238,7 @@ _OF_THE_EXCHANGE: Final = _pattern(
         {_ANSWERED}(?:'s)?(?: {_BETWEEN})* {_VERDICT}\b.{{0,20}}$
         (?:still |the )*(?:same|broken|wrong|failing|nothing|no change)\b.{{0,10}}$
         I(?:'m| am)? (?:still |just )?(?:get|got|getting|see|seeing)(?: \w+){{0,4}} {_FAULT}\b
-        I(?:'m| am| was)? ?(?:just )?{_SAID}(?: for| about)? {_NO_KIND}\b
+        I(?:'m| am| was)? ?(?:just )?{_SAID}(?: for| about)? {_NO_KIND}\b(?!.*\d)
         I(?:'d| would)? (?:need|want|like)(?: your| some| more)? (?:help|options|examples|details)\b
         here(?:'s| is| are) (?:the|it|that|what|an?|some|this)(?: \w+){{0,3}}\W*$
         you(?:'re|'ve|'d)? {_TO_ASSISTANT}\b
@@ -348,4 +353,7 @@ def is_request_to_remember(text: str) -> bool:
 def without_request(sentence: str) -> str:
     """Return a sentence without "Remember that" in front, as it is if nothing else is in it."""
     match = _LABEL.match(sentence)
-    return sentence if match is None else sentence[match.end() :].strip() or sentence
+    if match is None:
+        return sentence
+    rest = sentence[match.end() :].strip()
+    return (rest.rstrip("?") if _ASKED_FOR.match(sentence) else rest) or sentence

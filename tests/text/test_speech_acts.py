@@ -61,7 +61,7 @@ SMALL_TALK = [
 REMEMBERED = {
     "Remember that Ann keeps the keys": "Ann keeps the keys",
     "Please remember that Ann keeps the keys.": "Ann keeps the keys.",
-    "Can you please remember that Ann keeps the keys?": "Ann keeps the keys?",
+    "Can you please remember that Ann keeps the keys?": "Ann keeps the keys",
     "Remember this: Ann keeps the keys": "Ann keeps the keys",
     "Ok, also remember: Ann keeps the keys": "Ann keeps the keys",
 }
@@ -120,6 +120,32 @@ def test_a_question_may_tell_something() -> None:
     text = "Did I tell you that I got the job?"
     assert not is_question(text)
     assert facts_of(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The tests are run with pytest.",
+        "The script runs every night.",
+        "I want you to know that I am deaf.",
+        "Sorry, I meant the 14th.",
+    ],
+)
+def test_what_looks_like_an_order_or_a_verdict_may_tell_something(text: str) -> None:
+    assert facts_of(text) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["The tests run now.", "It runs without errors.", "I want you to know.", "I meant the other."],
+)
+def test_what_is_said_of_an_answer_is_no_fact(text: str) -> None:
+    assert facts_of(text) == []
+
+
+def test_a_request_to_note_is_kept_without_the_request() -> None:
+    assert facts_of("Could you note that Ann keeps the keys?") == ["Ann keeps the keys"]
+    assert facts_of("Could you note that?") == []
 
 
 @pytest.mark.parametrize("text", SUPPOSED)
