@@ -104,7 +104,8 @@ GROUPS: Final = {
 _MODULES: Final = {name: module for group in GROUPS.values() for name, module in group.items()}
 _NAME_WIDTH: Final = max(map(len, _MODULES))
 _ELSEWHERE: Final = {
-    "delete": "forget", "find": "search", "get": "show", "list": "recent", "ls": "recent",
+    "approve": "review --approve", "delete": "forget", "dismiss": "review --dismiss",
+    "find": "search", "get": "show", "list": "recent", "ls": "recent",
     "purge": "erase", "query": "search", "recall": "search", "remember": "store",
     "remove": "forget", "rm": "forget", "save": "store", "statistics": "stats", "status": "info",
     "version": "--version",

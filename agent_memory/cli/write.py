@@ -342,7 +342,8 @@ def promote(session: Session, /, memory_id: str) -> None:
     """
     with session.open() as memory:
         done = memory.promote(memory_id)
-        text = f"promoted {memory_id}" if done.promoted else f"{memory_id} was there already"
+        was_there = f"{memory_id} was in the scratchpad already, and stays there"
+        text = f"promoted {memory_id}" if done.promoted else was_there
         text += f"; {done.evicted} made room" if done.evicted else ""
         stored = None if done.promoted else memory.get(memory_id)
         if stored is not None and stored.archived:

@@ -390,7 +390,13 @@ def test_agents_lists_all_and_what_is_wrong(cli: Cli, root: Path) -> None:
 
 @pytest.mark.parametrize(
     ("mistyped", "near"),
-    [("serch", "search"), ("list", "recent"), ("DELETE", "forget"), ("versoin", "--version")],
+    [
+        ("serch", "search"),
+        ("list", "recent"),
+        ("DELETE", "forget"),
+        ("versoin", "--version"),
+        ("approve", "review --approve"),
+    ],
 )
 def test_a_command_that_there_is_not_is_told_with_the_nearest(
     cli: Cli, mistyped: str, near: str
