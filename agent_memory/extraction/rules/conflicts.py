@@ -165,7 +165,7 @@ def read(text: str) -> Reading:
     bare = said_behind_opening(spoken)
     owner = _OWNER.match(bare)
     named = ((owner["kin"] or owner["name"]) if owner else "").lower()
-    stated = (found for part in parts for found in _stated(label, part))
+    statements = tuple(statement for part in parts for statement in _stated(label, part))
     states = (
         (slot, value)
         for part in parts
@@ -182,7 +182,7 @@ def read(text: str) -> Reading:
         speaker="" if speaker.lower() in ("user", "the user") else speaker.lower(),
         text=bare,
         owner="" if named in _NOBODY else named,
-        statements=tuple(stated),
+        statements=statements,
         states=tuple(states),
         change=change_of(spoken),
         ended=tuple(words for words in ended if words),
