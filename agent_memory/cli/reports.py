@@ -154,9 +154,9 @@ def added_text(answer: AddMemoryResponse, *, foreseen: bool) -> str:
         for memory in answer.data
     ]
     how = answer.metadata
-    verb = "would be done" if foreseen else "done"
+    verb = "that would be done" if foreseen else "done"
     by = f", by {how.decided_by}" if how.decided_by else ""
-    lines.append(f"{how.facts_extracted} facts, {how.operations_performed} operations {verb}{by}")
+    lines.append(f"facts: {how.facts_extracted}, operations {verb}: {how.operations_performed}{by}")
     if how.reviews:
         lines.append(f"{len(how.reviews)} in question: `agent-memory review` lists them")
     return "\n".join(lines)

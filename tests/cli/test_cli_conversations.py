@@ -36,7 +36,7 @@ def test_a_conversation_is_looked_at_first_and_then_added(cli: Cli, root: Path, 
     seen = cli("add", str(chat), "--user", "alice", "--dry-run")
     assert seen.code == 0
     assert "Lisbon" in seen.out
-    assert "would be done, by rules" in seen.out
+    assert "facts: 2, operations that would be done: 2, by rules" in seen.out
     assert not (root / "bob").exists()
     done = cli("add", str(chat), "--user", "alice", "--run", "run-1", "--json")
     assert done.code == 0
@@ -45,7 +45,7 @@ def test_a_conversation_is_looked_at_first_and_then_added(cli: Cli, root: Path, 
     assert len(found) == 2
     assert "Lisbon" in found[0]
     again = cli("add", str(chat), "--user", "alice", "--run", "run-1")
-    assert "0 operations done" in again.out
+    assert "operations done: 0" in again.out
     assert contents(root) == found
 
 
