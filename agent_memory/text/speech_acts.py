@@ -219,8 +219,9 @@ _WHERE: Final = _words("on in at with by under after before every each")
 _VERDICT: Final = _any(
     rf"""
     works?|worked|working|runs?(?! {_WHERE}\b)|compiles?|helps?|helped|fail(?:s|ed|ing)?
-    crash(?:es|ed)?|broke|hangs?|wrong|broken|empty|incorrect|correct|right|good|fine|perfect|bad|off|missing|long|short
-    slow|better|worse|the same|I meant|I asked for|I wanted|I want|(?:an )?errors?|file not found
+    crash(?:es|ed)?|broke|hangs?|wrong|broken|empty|incorrect|correct|right|good|fine|perfect|bad
+    off|missing|long|short|slow|better|worse|the same|I meant|I asked for|I wanted|I want
+    (?:an )?errors?|file not found
     """
 )
 _TO_ASSISTANT: Final = _any(
