@@ -28,6 +28,7 @@ from agent_memory.runtime.api_client import (
     IN_TIME,
     NO_KEY,
     ProcessClient,
+    failure_of,
     hide_key,
     is_web_address,
     mask_key,
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     import openai
     from openai.types import CreateEmbeddingResponse
 
+_REFUSALS: Final = (400, 413, 422)
+"""Statuses by which a service says that it will not have these texts."""
 _OPENAI_URL: Final = "https://api.openai.com/v1"
 _NEVER_SHORTENED: Final = {"text-embedding-ada-002": 1536}
 """Models that refuse to be asked for a length, even for their own."""
@@ -170,14 +173,32 @@ class OpenAIEmbedder:
         return vectors
 
     def _error(self, error: Exception) -> EmbeddingError | ConfigurationError:
-        return embedding_error(
-            error,
-            model=self._model,
+        """Return our error for one of the client's; it says what to do, and never the key.
+
+        A service that will not have the dimensions would refuse every text.
+        """
+        hide_key(error, self._api_key)
+        if getattr(error, "status_code", None) in _REFUSALS:
             # What was answered before is not what is refused now.
-            dimensions=0 if self._usage.requests else self._asked_dimensions,
-            secret=self._api_key,
+            dimensions = 0 if self._usage.requests else self._asked_dimensions
+            answer = f"({error!s:.300})"
+            if dimensions and "dimensions" in str(error):
+                return ConfigurationError(f"{cannot_shorten(self._model, dimensions)} {answer}")
+            return EmbeddingRefused(f"the embedding service refuses these texts {answer}")
+        failure = failure_of(
+            error,
+            service="the embedding service",
+            model=self._model,
+            key_variable=KEY_VARIABLE,
+            key_setting="embedding_api_key",
+            timeout=self._timeout,
+            timeout_setting="embedding_timeout (AGENT_MEMORY_EMBEDDING_TIMEOUT)",
             attempts=self._max_retries + 1,
-            timeout_seconds=self._timeout,
+        )
+        return EmbeddingError(
+            failure
+            or f"the service's answer for model {self._model} is no list of embeddings"
+            f" ({type(error).__name__}: {error!s:.200}): check the base_url, or try again later"
         )
 
     def _make_client(self) -> openai.OpenAI:
@@ -299,49 +320,6 @@ def _clean_key(key: str, base_url: str) -> str:
     return key
 
 
-_REFUSALS: Final = (400, 413, 422)
-
-
-def embedding_error(
-    error: Exception,
-    *,
-    model: str,
-    dimensions: int,
-    secret: str,
-    attempts: int,
-    timeout_seconds: float,
-) -> EmbeddingError | ConfigurationError:
-    """Return our error for one of the client's; it says what to do, and never the key.
-
-    ``dimensions`` are those that were asked for, 0 for none: a service that will not have them is
-    a ``ConfigurationError``, for it would refuse every text.
-    """
-    import openai  # noqa: PLC0415 - imported already, by the request that failed
-
-    hide_key(error, secret)
-    tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
-    if isinstance(error, openai.APIStatusError):
-        refused = error.status_code in _REFUSALS
-        if refused and dimensions and "dimensions" in str(error):
-            return ConfigurationError(f"{cannot_shorten(model, dimensions)} ({error!s:.300})")
-        return _of_status(error, model, tries)
-    if isinstance(error, openai.APITimeoutError):
-        return EmbeddingError(
-            f"the embedding service did not answer within {timeout_seconds:g} seconds,"
-            f" in {tries}: try again later, or raise embedding_timeout"
-            " (AGENT_MEMORY_EMBEDDING_TIMEOUT)"
-        )
-    if isinstance(error, openai.APIConnectionError):
-        return EmbeddingError(
-            f"the embedding service cannot be reached, in {tries}:"
-            f" check the network and the base_url, or try again later"
-        )
-    return EmbeddingError(
-        f"the service's answer for model {model} is no list of embeddings"
-        f" ({type(error).__name__}: {error!s:.200}): check the base_url, or try again later"
-    )
-
-
 def cannot_shorten(model: str, asked: int, *, own: int | None = None) -> str:
     """Say that a model has vectors of its ``own`` length only, and what to do about it."""
     has = "its own dimensions" if own is None else f"{own} dimensions"
@@ -349,17 +327,3 @@ def cannot_shorten(model: str, asked: int, *, own: int | None = None) -> str:
         f"model {model} has {has}, not {asked}: unset embedding_dimensions ({DIMENSIONS_VARIABLE}),"
         " or take a model that can be shortened, such as text-embedding-3-small"
     )
-
-
-def _of_status(error: openai.APIStatusError, model: str, tries: str) -> EmbeddingError:
-    status = error.status_code
-    answer = f" ({error!s:.300})"
-    if status in _REFUSALS:
-        return EmbeddingRefused(f"the embedding service refuses these texts{answer}")
-    advice = {
-        401: "refuses the API key: check OPENAI_API_KEY, or embedding_api_key",
-        403: f"does not let this key use model {model}: check OPENAI_API_KEY, and the model",
-        404: f"does not know model {model}, or not at this address: check its name and base_url",
-        429: f"was asked too much, in {tries}: try again later, or check the account's quota",
-    }.get(status, f"failed with HTTP status {status}, in {tries}: try again later")
-    return EmbeddingError(f"the embedding service {advice}{answer}")

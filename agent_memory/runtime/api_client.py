@@ -145,3 +145,39 @@ def shown_address(address: str) -> str:
     Before an @, and after a ? or #, there may be one.
     """
     return "" if any(mark in address for mark in "@?#") else f" {address!r:.100}"
+
+
+def failure_of(
+    error: Exception,
+    *,
+    service: str,
+    model: str,
+    key_variable: str,
+    key_setting: str,
+    timeout: float,
+    timeout_setting: str,
+    attempts: int,
+) -> str | None:
+    """Say what an error of a client means, and what to do; ``None`` where an answer was no answer.
+
+    The clients of OpenAI and Anthropic name their errors alike.
+    """
+    tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
+    status = getattr(error, "status_code", None)
+    if isinstance(status, int):
+        advice = {
+            400: "refuses the request: check the model's settings",
+            401: f"refuses the API key: check {key_variable}, or {key_setting}",
+            403: f"does not let this key use model {model}: check {key_variable}, and the model",
+            404: f"does not know model {model}, or not at this address: check its name and"
+            " base_url",
+            413: "refuses a text of this length",
+            429: f"was asked too much, in {tries}: try again later, or check the account's quota",
+        }.get(status, f"failed with HTTP status {status}, in {tries}: try again later")
+        return f"{service} {advice} ({error!s:.300})"
+    return {
+        "APITimeoutError": f"{service} did not answer within {timeout:g} seconds, in {tries}:"
+        f" try again later, or raise {timeout_setting}",
+        "APIConnectionError": f"{service} cannot be reached, in {tries}: check the network and the"
+        " base_url, or try again later",
+    }.get(type(error).__name__)

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 from agent_memory.errors import ConfigurationError, ProviderError, RateLimitExceeded
 from agent_memory.extraction.llm.answers import BadAnswer
 from agent_memory.models.fields import is_key
-from agent_memory.runtime.api_client import hide_key, is_web_address, shown_address
+from agent_memory.runtime.api_client import failure_of, hide_key, is_web_address, shown_address
 
 Response = TypeVar("Response")
 
@@ -107,50 +107,25 @@ class ChatSettings:
         )
 
     def error(self, error: Exception) -> ProviderError | RateLimitExceeded:
-        """Return our error for one of the client's; it says what to do, and never the key.
-
-        The clients of both services name their errors alike.
-        """
+        """Return our error for one of the client's; it says what to do, and never the key."""
         hide_key(error, self.api_key)
-        tries = "1 attempt" if self.max_retries == 0 else f"{self.max_retries + 1} attempts"
-        status = getattr(error, "status_code", None)
-        name = type(error).__name__
-        if isinstance(status, int):
-            return self._of_status(status, error, tries)
-        if name == "APITimeoutError":
-            return ProviderError(
-                f"{self.service} did not answer within {self.timeout:g} seconds, in {tries}:"
-                " try again later, or raise the model's timeout"
-            )
-        if name == "APIConnectionError":
-            return ProviderError(
-                f"{self.service} cannot be reached, in {tries}: check the network and the"
-                " base_url, or try again later"
-            )
-        return ProviderError(
-            f"the answer of {self.service} for model {self.model} is none of a language model"
-            f" ({name}: {error!s:.200}): check the base_url, or try again later"
+        failure = failure_of(
+            error,
+            service=self.service,
+            model=self.model,
+            key_variable=f"{self.service.upper()}_API_KEY",
+            key_setting="the model's api_key",
+            timeout=self.timeout,
+            timeout_setting="the model's timeout",
+            attempts=self.max_retries + 1,
         )
-
-    def _of_status(
-        self, status: int, error: Exception, tries: str
-    ) -> ProviderError | RateLimitExceeded:
-        variable = f"{self.service.upper()}_API_KEY"
-        answer = f" ({error!s:.300})"
-        if status == 429:
-            return RateLimitExceeded(
-                f"{self.service} was asked too much, in {tries}: try again later, or check the"
-                f" account's quota{answer}"
+        if failure is None:
+            failure = (
+                f"the answer of {self.service} for model {self.model} is none of a language model"
+                f" ({type(error).__name__}: {error!s:.200}): check the base_url, or try again later"
             )
-        advice = {
-            400: "refuses the request: check the model's settings",
-            401: f"refuses the API key: check {variable}, or the model's api_key",
-            403: f"does not let this key use model {self.model}: check {variable}, and the model",
-            404: f"does not know model {self.model}, or not at this address: check its name and"
-            " base_url",
-            413: "refuses a text of this length",
-        }.get(status, f"failed with HTTP status {status}, in {tries}: try again later")
-        return ProviderError(f"{self.service} {advice}{answer}")
+        is_rate_limit = getattr(error, "status_code", None) == 429
+        return (RateLimitExceeded if is_rate_limit else ProviderError)(failure)
 
 
 def _environment(variable: str) -> str:
