@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler
@@ -45,13 +45,24 @@ def text_vector(text: str, dimensions: int = DIMENSIONS) -> list[float]:
 
 @dataclass
 class WordEmbedder:
-    """Embeds here, without a server: gives each text the vector of its words."""
+    """Embeds here, without a server: gives each text the vector of its words.
+
+    A word of another language has the vector of the ``english`` one. ``asked`` has all texts.
+    """
 
     model: str = "words"
     dimensions: int = DIMENSIONS
+    english: Mapping[str, str] = field(default_factory=dict)
+    batch_size: int | None = None
+    similarity_floor: float | None = None
+    asked: list[str] = field(default_factory=list)
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [text_vector(text, self.dimensions) for text in texts]
+        self.asked += texts
+        return [text_vector(self._in_english(text), self.dimensions) for text in texts]
+
+    def _in_english(self, text: str) -> str:
+        return " ".join(self.english.get(word, word) for word in text.split())
 
 
 @dataclass

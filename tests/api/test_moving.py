@@ -7,10 +7,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from embedding_server import WordEmbedder
 
 from agent_memory import (
     AgentMemory,
@@ -21,20 +22,10 @@ from agent_memory import (
 )
 
 
-class Letters:
-    """An embedder that counts letters: small vectors that differ."""
-
-    model = "letters-8"
-    dimensions = 8
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [[1.0 + text.lower().count(letter) for letter in "aeinorst"] for text in texts]
-
-
 @pytest.fixture
 def memory(root: Path) -> Iterator[AgentMemory]:
     """Yield a memory with something of each kind in it."""
-    with AgentMemory("bob", root=root, embedder=Letters()) as memory:
+    with AgentMemory("bob", root=root, embedder=WordEmbedder()) as memory:
         memory.configure(sharing="read", categories=["recipes"], scratchpad_max_size=20)
         memory.store("the oven is broken", id="oven", category="recipes", tags=["kitchen"])
         memory.store("Prefer PostgreSQL", id="sql", metadata={"n": 1.0, "é": None}, user_id="ada")
@@ -57,7 +48,7 @@ def test_all_of_it_arrives_and_the_source_stays(memory: AgentMemory, tmp_path: P
     report = memory.move_to(there)
     assert (report.memories, report.embeddings, report.relationships) == (2, 2, 1)
     assert report.source == str(memory.path)
-    with AgentMemory("bob", root=there, embedder=Letters(), create=False) as moved:
+    with AgentMemory("bob", root=there, embedder=WordEmbedder(), create=False) as moved:
         assert exported(moved, tmp_path / "two.yaml") == exported(memory, tmp_path / "one.yaml")
         assert moved.history() == memory.history()
         assert moved.configure() == memory.configure()

@@ -8,16 +8,15 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Clock
-from embedding_server import DIMENSIONS, text_vector
+from embedding_server import WordEmbedder
 
 from agent_memory import (
     AgentMemory,
@@ -529,24 +528,10 @@ def test_asked_for_several_things_a_memory_keeps_its_order(
 IN_ENGLISH = {"datenbank": "database", "rechnung": "invoices"}
 
 
-@dataclass
-class Bilingual:
-    """Gives German words the vectors of the English ones."""
-
-    model: str = "bilingual"
-    name: str = "bilingual"
-    batch_size: int = 500
-    dimensions: int = DIMENSIONS
-    similarity_floor: float = 0.65
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [text_vector(" ".join(IN_ENGLISH.get(w, w) for w in text.split())) for text in texts]
-
-
 def test_meaning_is_searched_with_the_embedder_of_the_one_that_asks_and_keeps_its_places(
     root: Path, clock: Clock
 ) -> None:
-    embedder = Bilingual()
+    embedder = WordEmbedder(english=IN_ENGLISH, similarity_floor=0.65)
     lunches = [
         f"Peter had his {dish} for lunch with a friend from the sales team"
         for dish in ("soup", "rice", "fish", "pasta", "salad")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Clock
-from embedding_server import DIMENSIONS, text_vector
+from embedding_server import WordEmbedder, text_vector
 
 from agent_memory import AgentMemory, SearchResults
 from agent_memory.services.search.ranking import MEANING_PLACE_STEP, Ranking, RankingRates, rank
@@ -29,19 +28,6 @@ QUESTIONS = ["a parrot in the kitchen", "renewal of certificates", "a dog in the
 ROOMS = ["kitchen", "garden", "cellar", "attic", "garage", "hall", "office"]
 PETS = ["dog", "cat", "parrot", "rabbit", "pony"]
 SERVICES = ["payment", "login", "search", "mail", "backup"]
-
-
-@dataclass
-class Words:
-    """Texts that share words are near each other."""
-
-    model: str = "words"
-    name: str = "words"
-    batch_size: int = 500
-    dimensions: int = DIMENSIONS
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [text_vector(text, self.dimensions) for text in texts]
 
 
 def fact(place: int) -> str:
@@ -106,7 +92,7 @@ def test_a_handle_that_searched_while_vectors_were_missing_tells_the_middle_anew
     root: Path, embedded_in_a_search: int
 ) -> None:
     """Each search embeds a batch, so three of them see 36 or 156 vectors of 230 at most."""
-    embedder = Words(batch_size=embedded_in_a_search)
+    embedder = WordEmbedder(batch_size=embedded_in_a_search)
     fill(root, 1, 6)
     with opened(root, embedder) as older:
         older.migrate()
@@ -123,7 +109,7 @@ def test_a_handle_that_searched_while_vectors_were_missing_tells_the_middle_anew
 @contextmanager
 def file_of(root: Path, dimensions: int) -> Iterator[tuple[Database, QueryVector]]:
     """Make a file whose only model has so many dimensions, and a query of that model."""
-    embedder = Words(dimensions=dimensions)
+    embedder = WordEmbedder(dimensions=dimensions)
     with opened(root, embedder) as memory:
         memory.store_many(
             {"content": fact(place), "session_id": f"of {place}"} for place in range(1, 21)
@@ -157,8 +143,8 @@ def test_after_a_change_of_the_model_a_handle_sees_from_the_middle_of_the_new_on
     root: Path,
 ) -> None:
     fill(root, 1, 40)
-    small = Words(model="small", dimensions=32)
-    with opened(root, Words()) as older:
+    small = WordEmbedder(model="small", dimensions=32)
+    with opened(root, WordEmbedder()) as older:
         older.migrate()
         answers(older)
         older.migrate(embedder=small)
@@ -174,7 +160,7 @@ def test_after_a_change_of_the_model_a_handle_sees_from_the_middle_of_the_new_on
 def test_what_is_found_by_its_words_has_a_cosine_though_many_are_nearer(root: Path) -> None:
     """A hundred are the nearest at most, and this one is none of them."""
     wordy = "zebra " + " ".join(f"filler{place}" for place in range(40))
-    with opened(root, Words()) as memory:
+    with opened(root, WordEmbedder()) as memory:
         memory.store_many(
             {"content": f"dog {place}", "session_id": f"of {place}"} for place in range(150)
         )

@@ -14,12 +14,13 @@ import logging
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import engine_of
+from embedding_server import WordEmbedder
 
 from agent_memory import (
     AgentMemory,
@@ -328,21 +329,11 @@ def test_a_move_writes_beside_its_own_file_whatever_a_file_says(
     visitor(mallory.path, f"UPDATE agent SET migration = '{planted}'")
     link = mallory.path.with_name("scratchpad.yaml.backup")
     link.symlink_to(victim / "scratchpad.yaml.backup")
-    mallory.migrate(embedder=Embedder())
+    mallory.migrate(embedder=WordEmbedder())
     assert not (tmp_path / "planted").exists()
     assert link.is_file()
     assert not link.is_symlink()
     assert mallory.rollback()
-
-
-class Embedder:
-    """An embedder of three numbers."""
-
-    model = "letters"
-    dimensions = 3
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [[len(text), text.count("a") + 1.0, text.count("e") + 1.0] for text in texts]
 
 
 # Links in an agent's own directory ----------------------------------------------------------------

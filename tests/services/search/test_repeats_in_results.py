@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Clock
-from embedding_server import DIMENSIONS, text_vector
+from embedding_server import WordEmbedder
 
 from agent_memory import AgentMemory, SearchResults
 
@@ -21,25 +20,12 @@ OTHERS = [
     f"The dog sleeps in the {room} of the old house, where a kennel used to stand for years"
     for room in ("kitchen", "cellar", "garage", "attic", "hall")
 ]
-IN_ENGLISH = {"hund": "dog", "huette": "kennel"}
+BILINGUAL = WordEmbedder("bilingual", english={"hund": "dog", "huette": "kennel"}, batch_size=500)
 BY_KEYWORD = "dog kennel"
 BY_MEANING = "hund huette"
 
 
-@dataclass
-class Bilingual:
-    """Gives German words the vectors of the English ones."""
-
-    model: str = "bilingual"
-    name: str = "bilingual"
-    batch_size: int = 500
-    dimensions: int = DIMENSIONS
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        return [text_vector(" ".join(IN_ENGLISH.get(w, w) for w in text.split())) for text in texts]
-
-
-@pytest.fixture(scope="module", params=[None, Bilingual()], ids=["keyword", "vectors"])
+@pytest.fixture(scope="module", params=[None, BILINGUAL], ids=["keyword", "vectors"])
 def kennels(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AgentMemory]:

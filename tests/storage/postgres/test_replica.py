@@ -6,12 +6,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import psycopg
 import pytest
+from embedding_server import WordEmbedder
 from postgres_server import NoServer, PostgresServer
 
 from agent_memory import AgentMemory, ConfigurationError, StorageClosed, StorageUnavailable
@@ -125,17 +126,6 @@ def looked_up(memory: AgentMemory, query: str) -> tuple[list[str], int, int]:
     return texts, replica.searches - searches, replica.lagging - lagging
 
 
-class LettersEmbedder:
-    """Vectors by how often each letter stands in a text: enough to know a text again."""
-
-    model = "letters"
-    dimensions = 26
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        letters = "abcdefghijklmnopqrstuvwxyz"
-        return [[0.1 + text.lower().count(letter) for letter in letters] for text in texts]
-
-
 # Searching it -----------------------------------------------------------------------------------
 
 
@@ -150,9 +140,9 @@ def test_a_replica_that_has_everything_is_searched(pair: Pair) -> None:
         assert [found.access_count for found in again.list_recent()] == [1]
 
 
-@pytest.mark.parametrize("embedder", [None, LettersEmbedder()])
+@pytest.mark.parametrize("embedder", [None, WordEmbedder()])
 def test_what_was_acknowledged_is_found_though_the_replica_lags(
-    pair: Pair, embedder: LettersEmbedder | None
+    pair: Pair, embedder: WordEmbedder | None
 ) -> None:
     url = pair.url()
     with (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import Ran
-from embedding_server import DIMENSIONS, text_vector
+from embedding_server import DIMENSIONS, WordEmbedder
 
 from agent_memory import AgentMemory
 from agent_memory.storage.code_search import EXACT_UP_TO
@@ -24,18 +24,8 @@ STORED = list(IN_ENGLISH.values())
 OTHER_CODE = f"vec_bit(zeroblob({code_bits(DIMENSIONS) // 8}))"
 
 
-class TwoLanguages:
-    """Gives German words the vectors of the English ones; ``asked`` has all texts."""
-
-    model = "two-languages"
-    dimensions = DIMENSIONS
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        self.asked += texts
-        return [text_vector(IN_ENGLISH.get(text, text)) for text in texts]
+def two_languages() -> WordEmbedder:
+    return WordEmbedder("two-languages", english=IN_ENGLISH)
 
 
 @pytest.fixture
@@ -45,26 +35,26 @@ def path(root: Path) -> Path:
 
 
 def make(root: Path, texts: Sequence[str]) -> Path:
-    with opened(root, TwoLanguages()) as memory:
+    with opened(root, two_languages()) as memory:
         memory.store_many(
             {"content": text, "id": text, "session_id": f"of {text}"} for text in texts
         )
-        memory.migrate(embedder=TwoLanguages())
+        memory.migrate(embedder=two_languages())
         assert memory.check().problems == []
         return memory.path
 
 
-def opened(root: Path, embedder: TwoLanguages | None = None) -> AgentMemory:
-    return AgentMemory("bob", root=root, embedder=embedder or TwoLanguages())
+def opened(root: Path, embedder: WordEmbedder | None = None) -> AgentMemory:
+    return AgentMemory("bob", root=root, embedder=embedder or two_languages())
 
 
 @pytest.fixture
-def embedder() -> TwoLanguages:
-    return TwoLanguages()
+def embedder() -> WordEmbedder:
+    return two_languages()
 
 
 @pytest.fixture
-def memory(root: Path, path: Path, embedder: TwoLanguages) -> Iterator[AgentMemory]:
+def memory(root: Path, path: Path, embedder: WordEmbedder) -> Iterator[AgentMemory]:
     assert path.exists()
     with opened(root, embedder) as made:
         yield made
@@ -211,7 +201,7 @@ DAMAGES = {
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_damage_is_found_named_and_mended(
-    memory: AgentMemory, embedder: TwoLanguages, name: str
+    memory: AgentMemory, embedder: WordEmbedder, name: str
 ) -> None:
     done = DAMAGES[name]
     damage(memory.path, *done.sql)
@@ -278,7 +268,7 @@ def test_damage_in_a_store_that_is_searched_by_its_index_is_mended(
 
 
 def test_several_kinds_of_damage_are_mended_at_once(
-    memory: AgentMemory, embedder: TwoLanguages
+    memory: AgentMemory, embedder: WordEmbedder
 ) -> None:
     names = [
         "a vector is cut off",
@@ -315,7 +305,7 @@ def test_a_mended_memory_is_found_after_the_next_search_without_embed(memory: Ag
     assert_right(memory)
 
 
-def test_mending_what_is_sound_changes_nothing(memory: AgentMemory, embedder: TwoLanguages) -> None:
+def test_mending_what_is_sound_changes_nothing(memory: AgentMemory, embedder: WordEmbedder) -> None:
     assert memory.check(repair=True).problems == []
     assert embedder.asked == []
     assert_right(memory)
@@ -355,7 +345,7 @@ def test_what_waits_is_no_damage(root: Path, path: Path) -> None:
 
 
 def test_a_half_finished_move_is_no_damage(root: Path) -> None:
-    embedder = TwoLanguages()
+    embedder = two_languages()
 
     def stop(_progress: object) -> None:
         raise KeyboardInterrupt

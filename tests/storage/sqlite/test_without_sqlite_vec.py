@@ -5,13 +5,13 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conftest import TESTS
-from embedding_server import DIMENSIONS, text_vector
+from embedding_server import WordEmbedder
 
 from agent_memory import AgentMemory, SearchResults
 from agent_memory.storage.code_search import EXACT_UP_TO
@@ -25,19 +25,8 @@ MANY = EXACT_UP_TO + 500
 SENTENCE_WORDS = "red green blue old new fast slow house river tree cat dog train garden".split()
 
 
-class TwoLanguages:
-    """Gives German words the vectors of the English ones; ``asked`` has all texts."""
-
-    model = "two-languages"
-    dimensions = DIMENSIONS
-    similarity_floor = 0.25
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-
-    def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        self.asked += texts
-        return [text_vector(" ".join(IN_ENGLISH.get(w, w) for w in t.split())) for t in texts]
+def two_languages() -> WordEmbedder:
+    return WordEmbedder("two-languages", english=IN_ENGLISH, similarity_floor=0.25)
 
 
 @pytest.fixture
@@ -46,8 +35,8 @@ def hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sqlite_vec", None)
 
 
-def opened(root: Path, embedder: TwoLanguages | None = None) -> AgentMemory:
-    return AgentMemory("bob", root=root, embedder=embedder or TwoLanguages())
+def opened(root: Path, embedder: WordEmbedder | None = None) -> AgentMemory:
+    return AgentMemory("bob", root=root, embedder=embedder or two_languages())
 
 
 def store_apart(memory: AgentMemory, *texts: str) -> None:
@@ -57,7 +46,7 @@ def store_apart(memory: AgentMemory, *texts: str) -> None:
 def make(root: Path, *texts: str) -> Path:
     with opened(root) as memory:
         store_apart(memory, *texts)
-        memory.migrate(embedder=TwoLanguages())
+        memory.migrate(embedder=two_languages())
         return memory.path
 
 
@@ -88,7 +77,7 @@ def large(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             {"content": text, "session_id": text, "category": "task" if place % 8 else "note"}
             for place, text in enumerate(texts)
         )
-        memory.migrate(embedder=TwoLanguages())
+        memory.migrate(embedder=two_languages())
     return root
 
 
@@ -126,7 +115,7 @@ def test_what_is_stored_there_is_found_there_and_the_index_follows_later(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(root, *STORED)
-    embedder = TwoLanguages()
+    embedder = two_languages()
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "sqlite_vec", None)
         with opened(root, embedder) as memory:
@@ -203,7 +192,7 @@ def test_a_rollback_works_there_and_what_it_left_is_swept_up_later(
         assert memory.rollback() is False
         memory.check(repair=True)
         assert memory.check().problems == []
-        memory.migrate(embedder=TwoLanguages())
+        memory.migrate(embedder=two_languages())
         assert found(memory, "hund") == ["dog"]
         assert memory.check().problems == []
 
@@ -215,7 +204,7 @@ def test_there_and_back_and_there_again(root: Path, monkeypatch: pytest.MonkeyPa
         with opened(root) as memory:
             memory.rollback()
             store_apart(memory, "tree")
-            memory.migrate(embedder=TwoLanguages())
+            memory.migrate(embedder=two_languages())
             assert found(memory, "baum") == ["tree"]
     with opened(root) as memory:
         assert found(memory, "baum") == ["tree"]
