@@ -265,6 +265,12 @@ def commands() -> Iterator[CommandServer]:
 
 
 @pytest.fixture
+def as_bob(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands be about agent bob, without an option."""
+    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+
+
+@pytest.fixture
 def cli(root: Path, commands: CommandServer) -> Callable[..., Ran]:
     """Run `agent-memory` as a process of its own, on the test's root."""
     program = str(Path(sys.executable).with_name("agent-memory"))

@@ -12,11 +12,7 @@ import pytest
 from agent_memory import AgentMemory
 
 Cli = Callable[..., Any]
-
-
-@pytest.fixture(autouse=True)
-def bob(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+pytestmark = pytest.mark.usefixtures("as_bob")
 
 
 @pytest.fixture

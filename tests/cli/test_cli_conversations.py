@@ -13,11 +13,7 @@ from agent_memory import AgentMemory
 
 Cli = Callable[..., Any]
 CHAT = "Alice: Hi! I moved to Lisbon in March.\nAssistant: Nice!\nAlice: My sister is Ingrid.\n"
-
-
-@pytest.fixture(autouse=True)
-def bob(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+pytestmark = pytest.mark.usefixtures("as_bob")
 
 
 @pytest.fixture

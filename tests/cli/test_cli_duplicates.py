@@ -13,11 +13,7 @@ from agent_memory import AgentMemory
 
 Cli = Callable[..., Any]
 FACT = "Use PostgreSQL for new projects"
-
-
-@pytest.fixture(autouse=True)
-def bob(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+pytestmark = pytest.mark.usefixtures("as_bob")
 
 
 @pytest.fixture

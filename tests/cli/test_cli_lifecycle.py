@@ -16,11 +16,7 @@ from conftest import Clock
 from agent_memory import AgentMemory, Memory
 
 Cli = Callable[..., Any]
-
-
-@pytest.fixture(autouse=True)
-def bob(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+pytestmark = pytest.mark.usefixtures("as_bob")
 
 
 @pytest.fixture

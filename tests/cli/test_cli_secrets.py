@@ -17,11 +17,7 @@ Cli = Callable[..., Any]
 SECRET = tokens("cli")["github classic"]
 OTHER = tokens("cli")["google"]
 WORD = chars("pass", ALNUM, 10) + "!9k"
-
-
-@pytest.fixture(autouse=True)
-def bob(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+pytestmark = pytest.mark.usefixtures("as_bob")
 
 
 def contents(root: Path) -> list[str]:

@@ -13,10 +13,7 @@ import pytest
 from agent_memory import AgentMemory, Memory
 from agent_memory.cli import run
 
-
-@pytest.fixture(autouse=True)
-def bob(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+pytestmark = pytest.mark.usefixtures("as_bob")
 
 
 Cli = Callable[..., Any]

@@ -27,12 +27,7 @@ PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
 Cli = Callable[..., Any]
 
 
-@pytest.fixture(autouse=True)
-def bob(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
-
-
-pytestmark = pytest.mark.usefixtures("temporary")
+pytestmark = pytest.mark.usefixtures("temporary", "as_bob")
 FOLDERS = [name for name in codecs.names() if codecs.codec(name).is_folder]
 
 
