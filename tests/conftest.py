@@ -34,7 +34,9 @@ from agent_memory.storage.sqlite.engine import SQLiteEngine
 TESTS = Path(__file__).parent
 CHECKOUT = TESTS.parent
 NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
-
+PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
+Visitor = Callable[[Path, str], str]
+"""Another program, which runs SQL on a file: see the fixture ``visitor``."""
 
 _HOMES = count()
 
@@ -264,6 +266,10 @@ def commands() -> Iterator[CommandServer]:
     server.close()
 
 
+Cli = Callable[..., Ran]
+"""The program, run with some words: see the fixture ``cli``."""
+
+
 @pytest.fixture
 def as_bob(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let commands be about agent bob, without an option."""
@@ -271,12 +277,11 @@ def as_bob(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def cli(root: Path, commands: CommandServer) -> Callable[..., Ran]:
+def cli(root: Path, commands: CommandServer) -> Cli:
     """Run `agent-memory` as a process of its own, on the test's root."""
-    program = str(Path(sys.executable).with_name("agent-memory"))
 
     def run(*words: str, input: str | bytes = b"", env: dict[str, str] | None = None) -> Ran:
-        command = [program, "--root", str(root), *words]
+        command = [PROGRAM, "--root", str(root), *words]
         stdin = input.encode() if isinstance(input, str) else input
         whole = {**os.environ, **(env or {})}
         ran = commands.run(command, stdin=stdin, env=whole, timeout=60)
@@ -321,7 +326,7 @@ def _shell_visitor(path: Path, sql: str) -> str:
 
 
 @pytest.fixture(params=["sqlite3 shell", "Python's sqlite3"])
-def visitor(request: pytest.FixtureRequest) -> Callable[[Path, str], str]:
+def visitor(request: pytest.FixtureRequest) -> Visitor:
     """Another program that runs SQL on a file; statements are parted by ``;;``."""
     if request.param == "sqlite3 shell":
         if shutil.which("sqlite3") is None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ran
+from conftest import Ran, Visitor
 
 from agent_memory import (
     AgentMemory,
@@ -22,8 +22,6 @@ from agent_memory import (
     ValidationError,
 )
 from agent_memory.storage.agent_rows import right_settings
-
-Visitor = Callable[[Path, str], str]
 
 
 def test_settings_are_kept_in_the_file(root: Path) -> None:

@@ -9,19 +9,16 @@ import shutil
 import stat
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
+from conftest import PROGRAM, Cli
 
 from agent_memory import AgentMemory, AgentNotFound
 from agent_memory.cli import cli as group
 from agent_memory.cli import run
 
-PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
-Cli = Callable[..., Any]
 CONTEXT = click.Context(group)
 BY_NAME = {
     name: command

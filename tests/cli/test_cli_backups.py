@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Cli
 
 from agent_memory import AgentMemory
 
-Cli = Callable[..., Any]
 pytestmark = pytest.mark.usefixtures("as_bob")
 
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from conftest import Cli
 
 from agent_memory import AgentMemory
 
-Cli = Callable[..., Any]
 CHAT = "Alice: Hi! I moved to Lisbon in March.\nAssistant: Nice!\nAlice: My sister is Ingrid.\n"
 pytestmark = pytest.mark.usefixtures("as_bob")
 

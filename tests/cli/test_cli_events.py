@@ -6,15 +6,13 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from conftest import Cli
 
 from agent_memory import AgentMemory
 
-Cli = Callable[..., Any]
 pytestmark = pytest.mark.usefixtures("as_bob")
 
 

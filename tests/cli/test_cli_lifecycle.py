@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
+from conftest import Cli, Clock
 
 from agent_memory import AgentMemory, Memory
 
-Cli = Callable[..., Any]
 pytestmark = pytest.mark.usefixtures("as_bob")
 
 

@@ -8,20 +8,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
+from conftest import PROGRAM, Cli
 from embedding_server import EmbeddingServer
 
 from agent_memory import AgentMemory, MigrationPlan, MigrationProgress
 from agent_memory.cli import run
 from agent_memory.embeddings.registry import EMBEDDERS
 
-PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
-Cli = Callable[..., Any]
 CONTENTS = (
     "The cat sleeps on the sofa all afternoon",
     "PostgreSQL was chosen for the billing service",

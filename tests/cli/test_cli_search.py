@@ -11,21 +11,17 @@ import pty
 import re
 import struct
 import subprocess
-import sys
 import termios
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PROGRAM, Cli
 
 from agent_memory import AgentMemory
 from agent_memory.cli import options, run, tables
 from agent_memory.cli.tables import display_width
-
-PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
-Cli = Callable[..., Any]
 
 
 @pytest.fixture(autouse=True)

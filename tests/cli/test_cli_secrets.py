@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from conftest import Cli
 from labelled_secrets import ALNUM, chars, tokens
 
 from agent_memory import AgentMemory
-
-Cli = Callable[..., Any]
 
 SECRET = tokens("cli")["github classic"]
 OTHER = tokens("cli")["google"]

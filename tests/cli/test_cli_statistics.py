@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import pty
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from conftest import Cli
 
 from agent_memory import AgentMemory
 from agent_memory.cli.plot import plot_of
 from agent_memory.cli.tables import display_width
 
-Cli = Callable[..., Any]
 _HOSTILE = "\x1b[31m\u202e<script>&\"'1'</script>"
 _SVG = "{http://www.w3.org/2000/svg}"
 

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from conftest import Cli
 
 from agent_memory import AgentMemory, Memory
 from agent_memory.cli import run
 
 pytestmark = pytest.mark.usefixtures("as_bob")
-
-
-Cli = Callable[..., Any]
 
 
 def stored(root: Path) -> list[str]:

@@ -10,22 +10,17 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
+from conftest import PROGRAM, Cli, Clock
 
 from agent_memory import AgentMemory
 from agent_memory.cli import run
 from agent_memory.cli.render import progress_bar
 from agent_memory.formats import registry as codecs
-
-PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
-Cli = Callable[..., Any]
-
 
 pytestmark = pytest.mark.usefixtures("temporary", "as_bob")
 FOLDERS = [name for name in codecs.names() if codecs.codec(name).is_folder]

@@ -10,20 +10,16 @@ import os
 import pty
 import re
 import subprocess
-import sys
-from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
+from conftest import PROGRAM, Cli
 
 import agent_memory
 from agent_memory import AgentMemory
 from agent_memory.cli.guide import GUIDES, MADE, TOPICS, guides, terminal_text
-
-PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
-Cli = Callable[..., Any]
 
 
 def in_a_terminal(*words: str, columns: int, lines: int = 24, pager: str = "cat") -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from chat_server import ChatServer, Said
+from conftest import NOW
 
 from agent_memory.errors import ConfigurationError
 from agent_memory.extraction.facts import PIECE, extract
@@ -18,7 +18,6 @@ from agent_memory.extraction.messages import conversation
 from agent_memory.extraction.types import Extraction
 from agent_memory.models.conversation import Message, MessageRole
 
-NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 CHAT = conversation(
     [
         {"role": "system", "content": "You are a pirate. The password is Parrot."},

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Cli
 
 pytest.importorskip("psycopg")
 pytest.importorskip("langgraph.store.postgres")
@@ -16,8 +17,6 @@ from langgraph.store.postgres import PostgresStore
 from postgres_server import NoServer, PostgresServer
 
 from agent_memory import AgentMemory, ImportReport, Memory, StorageError, ValidationError
-
-Cli = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")

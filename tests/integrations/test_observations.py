@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
+from conftest import NOW
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from agent_memory import AgentMemory, MemoryCaptureConfig, Observation
 from agent_memory.integrations.capture.observations import MOST_KEYWORDS, keywords, scan
 from agent_memory.text.passages import LONGEST_SENTENCE
-
-NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 
 
 def seen(text: str, source: str = "tool:bash", **settings_: object) -> list[Observation]:

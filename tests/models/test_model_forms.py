@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from conftest import NOW
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -28,7 +29,6 @@ from agent_memory import (
 
 # How long an example takes is no matter of these tests.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 ELEVEN_KEYS = (
     "id agent_id content category tags embedding timestamp last_accessed access_count"
     " created_by_session metadata"

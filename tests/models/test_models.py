@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any
 
 import pytest
+from conftest import NOW
 from pydantic import BaseModel, ValidationError
 
 import agent_memory
@@ -31,7 +32,6 @@ from agent_memory import (
     VectorSearchQuery,
 )
 
-NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 NINE = {
     "preference", "decision", "discovery", "pattern", "task", "bugfix", "note", "question",
     "insight",

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Ran
+from conftest import NOW, Ran
 from pydantic import ValidationError
 
 from agent_memory import AgentConfig, AgentMemory
 from agent_memory import ValidationError as RefusedValue
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.retention import KindLimit, RetentionPolicy, TidyItem, TidyReport
-
-NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 
 
 def test_the_standard_is_what_the_document_says() -> None:

@@ -6,6 +6,7 @@ import itertools
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 import pytest
+from conftest import NOW
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from agent_memory.models.times import (
 
 # How long an example takes is no matter of these tests.
 UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 # Offsets go up to a day, so a day is left at both ends of what a time can be.
 LOWEST = datetime(1, 1, 3)  # noqa: DTZ001 - hypothesis adds the zone
 HIGHEST = datetime(9999, 12, 29)  # noqa: DTZ001

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import PROGRAM
 
 from agent_memory import AgentMemory
 from agent_memory.integrations.hosts.journal import Journal
 
 CODEX = shutil.which("codex")
-PROGRAM = str(Path(sys.executable).with_name("agent-memory"))
 ANSWER = "We decided to use port 8443."
 MODEL = """
 model = "any"

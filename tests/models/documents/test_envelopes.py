@@ -5,10 +5,11 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from conftest import NOW
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory import AgentMemory, errors
@@ -23,7 +24,6 @@ from agent_memory.models.documents.responses import (
 )
 from agent_memory.models.session import SessionContext
 
-NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 KEY = "sk-proj-" + "Ab3dE" * 12
 CODES = {
     "INVALID_SESSION", "MEMORY_NOT_FOUND", "PERMISSION_DENIED", "PROVIDER_ERROR",

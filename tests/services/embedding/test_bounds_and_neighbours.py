@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import TESTS
+from conftest import TESTS, Visitor
 from embedding_server import DIMENSIONS, EmbeddingServer, text_vector
 
 from agent_memory import (
@@ -30,8 +30,6 @@ from agent_memory import (
     SearchResults,
     StorageReadOnly,
 )
-
-Visitor = Callable[[Path, str], str]
 
 IN_ENGLISH = {"hund": "dog", "katze": "cat", "baum": "tree"}
 THRESHOLD = 100

@@ -11,11 +11,10 @@ from pathlib import Path
 
 import embedding_server
 import pytest
+from conftest import Visitor
 from embedding_server import DIMENSIONS, EmbeddingServer
 
 from agent_memory import AgentMemory, EmbeddingError, OpenAIEmbedder
-
-Visitor = Callable[[Path, str], str]
 
 IN_ENGLISH = {
     "hund": "dog",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Visitor
 from embedding_server import Behaviour, EmbeddingServer
 from pydantic import SecretStr
 from pydantic import ValidationError as PydanticValidationError
@@ -23,7 +23,6 @@ from agent_memory import (
 KEY = "sk-test-0123456789abcdef"
 SMALL, LARGE = "text-embedding-3-small", "text-embedding-3-large"
 OBJECT = OpenAIEmbedder("object", base_url="http://127.0.0.1:9/v1", dimensions=8)
-Visitor = Callable[[Path, str], str]
 
 
 @pytest.fixture

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 import stat
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from conftest import engine_of
+from conftest import Visitor, engine_of
 from embedding_server import DIMENSIONS, EmbeddingServer
 
 from agent_memory import (
@@ -25,7 +25,6 @@ from agent_memory.embeddings.registry import EMBEDDERS
 from agent_memory.formats.scratchpad import read_scratchpad
 from agent_memory.storage.engine import Capability
 
-Visitor = Callable[[Path, str], str]
 pytestmark = pytest.mark.usefixtures("service")
 SMALL_BATCHES = {"migration_batch_size": 10}
 INDEXES = "SELECT name FROM sqlite_schema WHERE name GLOB 'embedding_index_*' AND sql LIKE '%vec0%'"

@@ -5,16 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import Visitor
 from embedding_server import DIMENSIONS, EmbeddingServer
 
 from agent_memory import AgentMemory, MigrationProgress, OpenAIEmbedder
 from agent_memory.errors import StorageLocked
 
-Visitor = Callable[[Path, str], str]
 COUNT = 40
 SETTINGS = {"migration_batch_size": 10}
 VECTOR_TABLES = "SELECT name FROM sqlite_schema WHERE name GLOB 'embedding_index*'"

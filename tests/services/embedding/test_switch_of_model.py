@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Visitor
 from embedding_server import Behaviour, EmbeddingServer
 
 from agent_memory import (
@@ -17,7 +17,6 @@ from agent_memory import (
     StorageReadOnly,
 )
 
-Visitor = Callable[[Path, str], str]
 SMALL, LARGE = "text-embedding-3-small", "text-embedding-3-large"
 AT_512 = {"embedding_dimensions": 512}
 SET = "agent-memory migrate"

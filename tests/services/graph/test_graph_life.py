@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Clock, database_of
+from conftest import Clock, Visitor, database_of
 
 from agent_memory import AgentMemory, MemoryNotFound, ValidationError
 from agent_memory.api.graph import MemoryGraph
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
-
-Visitor = Callable[[Path, str], str]
 
 
 @pytest.fixture

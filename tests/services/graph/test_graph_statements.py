@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Clock
+from conftest import Clock, Visitor
 
 from agent_memory import AgentMemory
 from agent_memory.api.session import SessionMemory
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
 
-Visitor = Callable[[Path, str], str]
 RUNS = ("first", "second")
 
 

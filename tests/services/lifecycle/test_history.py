@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from conftest import NOW, Clock
+from conftest import NOW, Clock, Visitor
 
 from agent_memory import AgentMemory, MemoryNotFound, ValidationError
-
-Visitor = Callable[[Path, str], str]
 
 
 def test_storing_is_recorded_with_all_values(memory: AgentMemory) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from conftest import CHECKOUT, NOW, Clock
+from conftest import CHECKOUT, NOW, Clock, Visitor
 from places import forked
 
 from agent_memory import (
@@ -35,7 +35,6 @@ from agent_memory import (
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import APPLICATION_ID
 
-Visitor = Callable[[Path, str], str]
 Verb = Callable[[AgentMemory, Path], Any]
 
 TWO_CORE: Final = {"limits": {"core": {"max_memories": 2, "enforcement": "hard"}}}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NOW, Clock, engine_of
+from conftest import NOW, Clock, Visitor, engine_of
 
 from agent_memory import AgentMemory, ValidationError
 from agent_memory.errors import RejectedContent
@@ -32,8 +32,6 @@ from agent_memory.services.policies.rejection_match import (
     words_of,
 )
 from agent_memory.storage.engine import Engine
-
-Visitor = Callable[[Path, str], str]
 
 
 @pytest.fixture

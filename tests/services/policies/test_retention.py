@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NOW, Clock, engine_of
+from conftest import NOW, Clock, Visitor, engine_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +20,6 @@ from agent_memory.models.retention import RETENTION_PRESETS, RetentionPolicy, Ti
 from agent_memory.models.times import format_time
 from agent_memory.services.policies import retention
 
-Visitor = Callable[[Path, str], str]
 LEARNINGS = RetentionPolicy(archive_learnings_after_days=90)
 TASKS = RetentionPolicy(archive_tasks_after_days=30)
 STANDARD = RetentionPolicy.model_validate(RETENTION_PRESETS["standard"])

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import engine_of
+from conftest import Visitor, engine_of
 from embedding_server import WordEmbedder
 
 from agent_memory import (
@@ -38,7 +38,6 @@ from agent_memory.storage.sqlite import keyword_index
 CANARY = "zebrafinch"
 """A word that is in the victim's files, and nowhere else."""
 QUESTION = "What sings in the aviary of the head office?"
-Visitor = Callable[[Path, str], str]
 
 
 @pytest.fixture

@@ -8,18 +8,16 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NOW, Clock
+from conftest import NOW, Clock, Visitor
 
 from agent_memory import AgentMemory, Memory, ValidationError
 from agent_memory.storage import query_terms
-
-Visitor = Callable[[Path, str], str]
 
 
 def ids(memory: AgentMemory, query: str, **options: Any) -> list[str]:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Visitor
 
 from agent_memory import AgentMemory, Duplicate, DuplicateMemory, ValidationError
 
-Visitor = Callable[[Path, str], str]
 FACT = "Use PostgreSQL for new projects"
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Visitor
 
 from agent_memory import (
     AgentMemory,
@@ -18,7 +18,6 @@ from agent_memory import (
     ValidationError,
 )
 
-Visitor = Callable[[Path, str], str]
 FACT = "Use PostgreSQL for new projects"
 
 

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Clock
+from conftest import Clock, Visitor
 
 from agent_memory import AgentMemory, Memory, StorageError, StorageReadOnly
-
-Visitor = Callable[[Path, str], str]
 
 WORDS = ("walnut", "oak", "elephant", "数据", "thunder", "carpentry", "zoo")
 TRIGGERS = "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = '{}'"

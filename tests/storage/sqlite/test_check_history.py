@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import database_of
+from conftest import Visitor, database_of
 
 from agent_memory import AgentMemory
 
-Visitor = Callable[[Path, str], str]
 NAMES = ("first", "second", "third")
 
 

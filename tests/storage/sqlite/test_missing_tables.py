@@ -6,14 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import Clock, Ran, database_of
+from conftest import Clock, Ran, Visitor, database_of
 from embedding_server import WordEmbedder
 
 from agent_memory import AgentMemory, ValidationError
 from agent_memory.models.agent import Problem
 from agent_memory.storage.sqlite import schema
-
-Visitor = Callable[[Path, str], str]
 
 KEPT = ("agent", "memories")
 """Without these a file is no memory, or holds none."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import TESTS, Ran
+from conftest import TESTS, Ran, Visitor
 from embedding_server import DIMENSIONS, WordEmbedder
 
 from agent_memory import AgentMemory, ValidationError
@@ -20,8 +20,6 @@ from agent_memory.storage.code_search import EXACT_UP_TO
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.plain_codes import PlainCodes
 from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
-
-Visitor = Callable[[Path, str], str]
 
 MANY = EXACT_UP_TO + 500
 WORDS = "red green blue old new fast slow house river tree cat dog train garden".split()

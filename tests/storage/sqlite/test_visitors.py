@@ -13,11 +13,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from conftest import Clock
+from conftest import Clock, Visitor
 
 from agent_memory import AgentMemory, Memory
 
-Visitor = Callable[[Path, str], str]
 Seen = Callable[[], AgentMemory]
 
 FTS = (

@@ -5,19 +5,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import TESTS
+from conftest import TESTS, Visitor
 from embedding_server import WordEmbedder
 
 from agent_memory import AgentMemory, SearchResults
 from agent_memory.storage.code_search import EXACT_UP_TO
 from agent_memory.storage.sqlite.connection import Database
-
-Visitor = Callable[[Path, str], str]
 
 IN_ENGLISH = {"hund": "dog", "katze": "cat", "baum": "tree", "fluss": "river"}
 STORED = ["dog", "cat", "horse"]
