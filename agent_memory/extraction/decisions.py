@@ -22,6 +22,7 @@ from agent_memory.models.times import now_utc
 
 __all__ = ["decide", "decide_by_rules"]
 
+ATTEMPTS: Final = 3
 AT_A_TIME: Final = 10
 """Facts that a model decides about in one answer: about 700 tokens of it."""
 _LONGEST_SHOWN: Final = 2_000
@@ -34,7 +35,6 @@ def decide(
     model: LanguageModel | None,
     *,
     prompt: str | None = None,
-    attempts: int = 3,
     now: datetime | None = None,
 ) -> OperationPlan:
     """Return what is to be done about facts; ``related`` has the memories to compare each with.
@@ -53,7 +53,7 @@ def decide(
     """
     if model is None:
         return decide_by_rules(facts, related, now=now)
-    deciding = _Deciding(model, prompt, attempts, DecisionChecks(facts, related))
+    deciding = _Deciding(model, prompt, DecisionChecks(facts, related))
     for start in range(0, len(facts), AT_A_TIME):
         deciding.decide(range(start, min(start + AT_A_TIME, len(facts))))
     by: By = "model" if deciding.answered or not facts else "rules" if deciding.is_down else "raw"
@@ -81,7 +81,6 @@ class _Deciding:
 
     model: LanguageModel
     prompt: str | None
-    attempts: int
     checks: DecisionChecks
     answered: int = 0
     is_down: bool = False
@@ -97,7 +96,7 @@ class _Deciding:
                 decision_messages([checks.facts[place] for place in places], related, self.prompt),
                 DECISION_SCHEMA,
                 DecisionAnswer,
-                attempts=self.attempts,
+                attempts=ATTEMPTS,
             )
             checks.problems += [f"decision: {problem}" for problem in came.problems]
             self.is_down = came.has_failed

@@ -26,6 +26,7 @@ from agent_memory.text.normalize import exact_form
 from agent_memory.text.sentences import fitting, sentences
 from agent_memory.text.stems import stems
 
+ATTEMPTS: Final = 3
 PIECE: Final = 8_000
 """Characters of a conversation that are asked about at a time: about 2,000 tokens."""
 _USUAL: Final = 0.8
@@ -66,14 +67,13 @@ def extract(
     model: LanguageModel | None,
     *,
     prompt: str | None = None,
-    attempts: int = 3,
     now: datetime | None = None,
 ) -> Extraction:
     """Return the facts of a conversation; system messages have none.
 
     Without a model, rules find them. ``prompt`` replaces the model's instructions, not the data nor
     the answer's format (C: ``custom_fact_extraction_prompt``). A long conversation is asked about
-    in pieces, each ``attempts`` times at most; a piece without a usable answer becomes facts as it
+    in pieces, each three times at most; a piece without a usable answer becomes facts as it
     was said, and ``problems`` tell so. A provider that fails is not asked about the others.
     ``now`` is the ``extraction_time``.
 
@@ -83,7 +83,7 @@ def extract(
         return extract_by_rules(messages, now=now)
     asker = _Asker(model, prompt, messages)
     pieces = _pieces(_fragments(messages))
-    facts = _merged(fact for piece in pieces for fact in asker.facts_of(piece, attempts))
+    facts = _merged(fact for piece in pieces for fact in asker.facts_of(piece, ATTEMPTS))
     by: By = "model" if asker.answered or not pieces else "raw"
     name = name_of(model) if by == "model" else by
     extraction = _extraction(facts, asker.problems, by=by, name=name, now=now, prompt=prompt)
