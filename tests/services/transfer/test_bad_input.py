@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from exchange import contents, everything, exported, fault_of, saved, state
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from test_transfer import contents, everything, exported, fault_of, saved, state
 
 from agent_memory import AgentMemory, AgentMemoryError, ValidationError
 from agent_memory.formats import registry as codecs
