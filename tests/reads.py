@@ -1,15 +1,26 @@
-"""Every verb that reads, on one store: for tests of what other programs left in it."""
+"""Reads a store: one memory, what was found, and by every verb what other programs left in it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from agent_memory import AgentMemory
+from agent_memory import AgentMemory, Memory, SearchResults
 from agent_memory.formats.registry import names
 from agent_memory.models.fields import is_memory_id
 
 LOSSLESS = ("store", "sqlite", "json", "jsonl", "record-json", "record-jsonl", "directory")
 """The formats that have a place for all that a memory is."""
+
+
+def stored(memory: AgentMemory, memory_id: str) -> Memory:
+    """Return a memory that must be there."""
+    found = memory.get(memory_id)
+    assert found is not None
+    return found
+
+
+def contents(results: SearchResults) -> list[str]:
+    return [hit.memory.content for hit in results]
 
 
 def read_everything(memory: AgentMemory, folder: Path) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from conftest import Clock
 from embedding_server import WordEmbedder
+from reads import contents
 
 from agent_memory import (
     AgentMemory,
@@ -25,7 +26,6 @@ from agent_memory import (
     MissingAgentIdentity,
     NotAMemoryFile,
     PermissionDenied,
-    SearchResults,
     StorageClosed,
     StorageCorrupt,
     StorageLocked,
@@ -58,10 +58,6 @@ def agent(root: Path, clock: Clock) -> Callable[..., Path]:
             return made.path
 
     return make
-
-
-def contents(results: SearchResults) -> list[str]:
-    return [hit.memory.content for hit in results]
 
 
 def state(directory: Path) -> dict[str, tuple[bytes, int]]:

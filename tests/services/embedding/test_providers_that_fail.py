@@ -23,13 +23,13 @@ from embedding_server import (
     repeat_index,
     text_vector,
 )
+from reads import contents
 
 from agent_memory import (
     AgentMemory,
     ConfigurationError,
     EmbeddingError,
     OpenAIEmbedder,
-    SearchResults,
 )
 from agent_memory.storage.sqlite.connection import Database
 
@@ -69,10 +69,6 @@ def moved(root: Path, server: EmbeddingServer) -> Path:
 
 def store_apart(memory: AgentMemory, texts: Sequence[str]) -> None:
     memory.store_many({"content": text, "session_id": f"of {text}"} for text in texts)
-
-
-def contents(results: SearchResults) -> list[str]:
-    return [hit.memory.content for hit in results]
 
 
 def embedded(path: Path) -> dict[str, list[int]]:

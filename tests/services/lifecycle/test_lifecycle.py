@@ -19,6 +19,7 @@ from typing import Any, Final
 import pytest
 from conftest import CHECKOUT, NOW, Clock, Visitor
 from places import forked
+from reads import stored
 
 from agent_memory import (
     AgentMemory,
@@ -45,12 +46,6 @@ def state(memory: AgentMemory) -> dict[str, Memory]:
     """Return all memories, archived ones too."""
     found = memory.list_recent(10_000, filters={"archived": None})
     return {it.id: it for it in found}
-
-
-def there(memory: AgentMemory, memory_id: str) -> Memory:
-    found = memory.get(memory_id)
-    assert found is not None
-    return found
 
 
 def reasons(memory: AgentMemory) -> list[str | None]:
@@ -358,7 +353,7 @@ def old(memory: AgentMemory, clock: Clock) -> AgentMemory:
 def test_what_was_there_before_something_destructive_can_be_restored(
     old: AgentMemory, tmp_path: Path, reason: str
 ) -> None:
-    before = there(old, "old")
+    before = stored(old, "old")
     done = DESTRUCTIVE[reason](old, tmp_path)
     (backup,) = old.backups()
     assert (backup.reason, backup.memory_count, backup.problem) == (reason, 1, None)
@@ -368,9 +363,9 @@ def test_what_was_there_before_something_destructive_can_be_restored(
         assert (report.memory_count, report.erased, old.get("old")) == (0, 1, None)
         assert old.import_(backup.path).erased == 1
         assert old.import_(backup.path, include_erased=True).new == 1
-        assert there(old, "old") == before
+        assert stored(old, "old") == before
         return
-    assert there(old, "old") == before
+    assert stored(old, "old") == before
     assert old.search("quartz plan", count_accesses=False)[0].memory.id == "old"
     (change,) = old.history()
     with pytest.raises(ValidationError, match="`restore`"):
@@ -428,8 +423,8 @@ def test_an_open_memory_goes_on_with_what_was_restored(
     assert memory.search("plan")[0].memory.content == "the quartz plan"
     assert [it.event for it in memory.history()] == ["UPDATE", "ADD"]
     assert memory.undo(memory.history()[0].change_id).memory_ids == [kept]
-    assert there(memory, kept).content == "the walnut plan"
-    assert memory.get(kept, as_of=NOW + timedelta(days=1)) == there(memory, kept)
+    assert stored(memory, kept).content == "the walnut plan"
+    assert memory.get(kept, as_of=NOW + timedelta(days=1)) == stored(memory, kept)
 
 
 # The archive ------------------------------------------------------------------------------------
@@ -521,10 +516,10 @@ def test_a_clock_that_was_put_back_confuses_nothing(memory: AgentMemory, clock: 
     memory.delete(second)
     assert [it.event for it in memory.history(second)] == ["DELETE", "UPDATE", "ADD"]
     assert memory.undo().verb == "DELETE"
-    assert there(memory, second).archived
+    assert stored(memory, second).archived
     change = next(it for it in memory.history(first) if it.event == "UPDATE")
     memory.undo(change.change_id)
-    assert there(memory, first).content == "the first text"
+    assert stored(memory, first).content == "the first text"
     for moment in (clock.now, NOW - timedelta(days=150), NOW):
         listed = {it.id: it for it in memory.list_recent(filters={"archived": None}, as_of=moment)}
         single = {it: memory.get(it, as_of=moment) for it in (first, second)}
@@ -780,7 +775,7 @@ def test_a_history_that_another_program_damaged_does_not_hide_the_rest(
     assert [it.event for it in memory.history("plan")] == ["UPDATE", "ADD"]
     with pytest.raises(ValidationError):
         memory.undo()
-    assert there(memory, "plan").content == "the quartz plan"
+    assert stored(memory, "plan").content == "the quartz plan"
 
 
 # An older file ----------------------------------------------------------------------------------
@@ -848,13 +843,13 @@ def test_an_old_deletion_is_undone(of_nine: Path, clock: Clock) -> None:
     with AgentMemory.open(of_nine, clock=clock) as memory:
         done = memory.undo()
         assert (done.verb, done.memory_ids) == ("DELETE", ["m3"])
-        back = there(memory, "m3")
+        back = stored(memory, "m3")
         assert (back.content, back.tags, back.access_count) == ("the old text 3", ["old"], 3)
         assert memory.search("old text 3")[0].memory.id == "m3"
         change = next(it for it in memory.history("m2") if it.event == "UPDATE")
         memory.undo(change.change_id)
-        assert there(memory, "m2").content == "the old text 2"
-        assert there(memory, "m2").version == 3
+        assert stored(memory, "m2").content == "the old text 2"
+        assert stored(memory, "m2").version == 3
         memory.info()
         assert memory.check().problems == []
         # The backup of before the upgrade is a way back as well.
@@ -919,9 +914,9 @@ def test_a_forked_child_has_all_the_verbs(old: AgentMemory, clock: Clock, tmp_pa
     child = forked(lives)
     old.store("the parent goes on", id="parent")
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert there(old, "archived").archived
-    assert there(old, "old").content == "replaced by the child"
-    assert there(old, "parent").content == "the parent goes on"
+    assert stored(old, "archived").archived
+    assert stored(old, "old").content == "replaced by the child"
+    assert stored(old, "parent").content == "the parent goes on"
     assert sorted(map(str, reasons(old))) == ["erase", "import", "tidy"]
     assert len(old.rejections()) == 1
 

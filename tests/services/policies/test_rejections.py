@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from conftest import NOW, Clock, Visitor, engine_of
+from reads import stored
 
 from agent_memory import AgentMemory, ValidationError
 from agent_memory.errors import RejectedContent
@@ -525,8 +526,7 @@ def test_a_duplicate_does_not_bring_a_rejected_value_along(memory: AgentMemory) 
     memory.reject("kestrel")
     with pytest.raises(RejectedContent):
         memory.store("a falcon", tags=["kestrel"], on_duplicate="merge")
-    kept = memory.get(there)
-    assert kept is not None
+    kept = stored(memory, there)
     assert kept.tags == []
 
 
@@ -546,8 +546,7 @@ def test_an_update_does_not_bring_a_rejected_value_in(
     memory.reject("kestrel")
     with pytest.raises(RejectedContent):
         memory.update(there, **changes)
-    kept = memory.get(there)
-    assert kept is not None
+    kept = stored(memory, there)
     assert (kept.content, kept.version) == ("a falcon", 1)
 
 

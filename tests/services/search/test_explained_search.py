@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from conftest import NOW, Clock
+from reads import contents
 
 from agent_memory import AgentMemory, SearchResults
 from agent_memory.models.search import ScoreExplanation
@@ -78,10 +79,6 @@ def plain(root: Path, clock: Clock) -> Iterator[AgentMemory]:
 
 def ask(memory: AgentMemory, question: str, **options: Any) -> SearchResults:
     return memory.search(question, 20, explain=True, count_accesses=False, **options)
-
-
-def contents(results: SearchResults) -> list[str]:
-    return [hit.memory.content for hit in results]
 
 
 def score(found: Any) -> ScoreExplanation:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pytest
+from reads import contents
 
-from agent_memory import AgentMemory, ConfigurationError, SearchResults, ValidationError
+from agent_memory import AgentMemory, ConfigurationError, ValidationError
 
 SISTER = "Carlo's sister is called Paula."
 HOME = "Paula moved to Bergen in spring and likes it."
@@ -21,10 +22,6 @@ def chain(memory: AgentMemory) -> AgentMemory:
     items = [{"content": text, "session_id": f"s{n}"} for n, text in enumerate(texts)]
     memory.store_many(items)
     return memory
-
-
-def contents(results: SearchResults) -> list[str]:
-    return [hit.memory.content for hit in results]
 
 
 class TestSecondLook:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from conftest import Clock
 from embedding_server import WordEmbedder
+from reads import contents
 
 from agent_memory import AgentMemory, SearchResults
 
@@ -52,10 +53,6 @@ def ask(memory: AgentMemory, question: str, limit: int, **options: Any) -> Searc
 
 def questions(memory: AgentMemory) -> list[str]:
     return [BY_KEYWORD, BY_MEANING] if memory.info().storage_backend == "vector" else [BY_KEYWORD]
-
-
-def contents(results: SearchResults) -> list[str]:
-    return [hit.memory.content for hit in results]
 
 
 def test_copies_take_one_place_of_five(kennels: AgentMemory) -> None:

@@ -15,19 +15,14 @@ from typing import Any
 
 import pytest
 from conftest import NOW, Clock, Visitor
+from reads import stored
 
-from agent_memory import AgentMemory, Memory, ValidationError
+from agent_memory import AgentMemory, ValidationError
 from agent_memory.storage import query_terms
 
 
 def ids(memory: AgentMemory, query: str, **options: Any) -> list[str]:
     return [hit.memory.id for hit in memory.search(query, count_accesses=False, **options)]
-
-
-def stored(memory: AgentMemory, memory_id: str) -> Memory:
-    found = memory.get(memory_id)
-    assert found is not None
-    return found
 
 
 def store_apart(memory: AgentMemory, *contents: str, **fields: Any) -> list[str]:

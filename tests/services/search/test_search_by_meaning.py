@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from reads import contents
 
-from agent_memory import AgentMemory, MatchType, Memory, SearchResults, WordLlamaEmbedder
+from agent_memory import AgentMemory, MatchType, Memory, WordLlamaEmbedder
 from agent_memory.models.search import SearchFilters
 from agent_memory.storage import code_search
 from agent_memory.storage.code_search import EXACT_UP_TO
@@ -107,10 +108,6 @@ def wordllama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentMemory]
 
 def words_of(text: str) -> set[str]:
     return set(re.findall(r"\w+", text.lower()))
-
-
-def contents(results: SearchResults) -> list[str]:
-    return [hit.memory.content for hit in results]
 
 
 @pytest.mark.parametrize(("question", "answer"), ANSWERS.items())

@@ -12,6 +12,7 @@ import pytest
 from conftest import NOW, Clock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reads import contents
 
 from agent_memory import AgentMemory, SearchResults
 from agent_memory.storage.sqlite import schema
@@ -32,10 +33,6 @@ NO_WORDS = ["?", "🎉"]
 
 def ask(memory: AgentMemory, question: str, limit: int = 5, **options: Any) -> SearchResults:
     return memory.search(question, limit, count_accesses=False, **options)
-
-
-def contents(results: SearchResults) -> list[str]:
-    return [hit.memory.content for hit in results]
 
 
 def store_apart(memory: AgentMemory, *texts: str, **fields: Any) -> None:

@@ -22,6 +22,7 @@ from exchange import (
     state,
     told,
 )
+from reads import stored
 
 from agent_memory import AgentMemory, LimitReached, StorageReadOnly, ValidationError
 from agent_memory.models.reports import OnConflict
@@ -248,14 +249,12 @@ def test_what_a_file_leaves_out_as_the_default_is_set_back(
 ) -> None:
     memory_id = memory.store("Prefer tea")
     memory.export(tmp_path / "out", format=form)
-    before = memory.get(memory_id)
-    assert before is not None
+    before = stored(memory, memory_id)
     memory.update(memory_id, tags=["t"], importance="high", metadata={"x": 1}, category="task")
     memory.archive(memory_id)
     assert memory.import_(tmp_path / "out").kept == 1
     assert memory.import_(tmp_path / "out", on_conflict="replace").changed == 1
-    after = memory.get(memory_id)
-    assert after is not None
+    after = stored(memory, memory_id)
     same = ("tags", "importance", "metadata", "category", "archived", "content")
     assert [getattr(after, it) for it in same] == [getattr(before, it) for it in same]
 

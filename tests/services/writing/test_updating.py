@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from conftest import NOW, Clock
+from reads import stored
 
 from agent_memory import (
     AgentMemory,
-    Memory,
     MemoryNotFound,
     TaskMetadata,
     TaskStatus,
@@ -20,12 +20,6 @@ from agent_memory import (
 )
 
 COMPLETED = TaskMetadata(status=TaskStatus.COMPLETED, completed_at=NOW)
-
-
-def stored(memory: AgentMemory, memory_id: str) -> Memory:
-    found = memory.get(memory_id)
-    assert found is not None
-    return found
 
 
 @pytest.fixture

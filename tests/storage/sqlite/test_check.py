@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from conftest import Clock, Visitor
+from reads import stored
 
-from agent_memory import AgentMemory, Memory, StorageError, StorageReadOnly
+from agent_memory import AgentMemory, StorageError, StorageReadOnly
 
 WORDS = ("walnut", "oak", "elephant", "数据", "thunder", "carpentry", "zoo")
 TRIGGERS = "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = '{}'"
@@ -43,12 +44,6 @@ def without(visitor: Visitor, path: Path, triggers: str, sql: str) -> None:
     assert all(definitions)
     drop = [f"DROP TRIGGER {name}" for name in names]
     visitor(path, ";;".join([*drop, sql, *definitions]))
-
-
-def stored(memory: AgentMemory, memory_id: str) -> Memory:
-    found = memory.get(memory_id)
-    assert found is not None
-    return found
 
 
 def assert_right(memory: AgentMemory) -> None:
