@@ -24,6 +24,7 @@ from agent_memory.models.reports import (
 from agent_memory.runtime import paths
 from agent_memory.runtime.addresses import ServerAddress, is_server, server_address
 from agent_memory.runtime.files import exposures, files_of, translated_errors
+from agent_memory.runtime.logs import logger
 from agent_memory.storage.opening import file_storage
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class TransferVerbs(OpenMemory):
             report = _report(place, chosen.name, intake, plan, dry_run=dry_run, backup=backup)
             secrets = intake.notes()
         if secrets and not dry_run:
-            _log(f"import of {place}: {secrets[0]}")
+            logger().warning("import of %s: %s", place, secrets[0])
         if report.new and not dry_run:
             taker._auto_migration.follow(report.new)
         return report
@@ -364,12 +365,6 @@ def _report(
         settings=plan.settings,
         backup=None if backup is None else str(backup),
     )
-
-
-def _log(message: str) -> None:
-    import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
-
-    logging.getLogger("agent_memory").warning("%s", message)
 
 
 def _refuse_target(place: Path, *, is_folder: bool) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
@@ -36,10 +35,6 @@ _KEPT: Final = 3
 """Older files that are kept: ``events.jsonl.1`` is the youngest."""
 _LOOK_SECONDS: Final = 0.25
 _TEXTS: Final = ("query", "content")
-
-
-_INFO: Final = 20
-"""``logging.INFO``, without importing it: that takes 3 ms of a start of 180."""
 
 
 class EventFile:
@@ -260,10 +255,3 @@ def without(line: bytes, memory_ids: Collection[str]) -> bytes | None:
         return line
     event.data["memory_ids"] = kept
     return line_of(event).encode(errors="replace")
-
-
-def is_log_read(logger: str) -> bool:
-    """Return whether anybody reads a logger: not without having imported ``logging``."""
-    # Another thread may be in the middle of importing it: a search failed with AttributeError.
-    get_logger = getattr(sys.modules.get("logging"), "getLogger", None)
-    return get_logger is not None and bool(get_logger(logger).isEnabledFor(_INFO))

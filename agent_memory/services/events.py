@@ -18,7 +18,7 @@ from agent_memory.models.event import MemoryEvent
 from agent_memory.models.memory import Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchResults
-from agent_memory.runtime.event_log import is_log_read
+from agent_memory.runtime.logs import is_log_read, logger
 from agent_memory.services.rendering import estimate_tokens
 
 if TYPE_CHECKING:
@@ -246,14 +246,10 @@ class Events:
     def _call(listener: Listener, event: MemoryEvent) -> None:
         try:
             listener(event)
-        except Exception:
-            import logging  # noqa: PLC0415 - 3 ms of a start of 180
-
-            logging.getLogger("agent_memory").exception("a listener failed at %s", event.name)
+        except Exception:  # noqa: BLE001 - somebody else's code: the verb is done all the same
+            logger().exception("a listener failed at %s", event.name)
 
 
 def _log(events: Sequence[MemoryEvent]) -> None:
-    import logging  # noqa: PLC0415 - it is loaded: somebody listens
-
     for event in events:
-        logging.getLogger(_LOGGER).info("%s", event.name, extra={"memory_event": event.payload()})
+        logger(_LOGGER).info("%s", event.name, extra={"memory_event": event.payload()})

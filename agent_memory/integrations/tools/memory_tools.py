@@ -46,6 +46,7 @@ from agent_memory.integrations.tools.arguments import (
 from agent_memory.integrations.tools.definitions import TOOLS, Style, describe
 from agent_memory.integrations.tools.failures import argument_error, message_for_model
 from agent_memory.models.times import format_time, now_utc
+from agent_memory.runtime.logs import logger
 
 if TYPE_CHECKING:
     from agent_memory import EdgeView, Review
@@ -149,10 +150,8 @@ class MemoryTools:
             return _failure(argument_error(error))
         except AgentMemoryError as error:
             return _failure(error)
-        except Exception as error:  # a fault of ours must not end the agent's turn
-            import logging  # noqa: PLC0415 - seldom needed
-
-            logging.getLogger("agent_memory").exception("the tool %s failed", tool.name)
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not end the turn
+            logger().exception("the tool %s failed", tool.name)
             return _failed("INTERNAL_ERROR", f"{tool.name} failed: {type(error).__name__}")
 
     async def acall(
@@ -386,10 +385,8 @@ def _warning(memory_id: str, secrets: list[FoundSecrets]) -> dict[str, str]:
     """Tell the model of what looks like a secret in what it stored, and log it for the owner."""
     if not secrets or secrets[0].decision is OnSecret.KEEP:
         return {}
-    import logging  # noqa: PLC0415 - seldom needed
-
     warning = _warning_of(secrets)
-    logging.getLogger("agent_memory").warning("memory %s: %s", memory_id, warning)
+    logger().warning("memory %s: %s", memory_id, warning)
     return {"warning": warning}
 
 

@@ -14,6 +14,7 @@ from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.embedding import MigrationPlan, MigrationProgress
 from agent_memory.models.search import SearchFilters
 from agent_memory.runtime import fork_safety
+from agent_memory.runtime.logs import logger
 from agent_memory.services.embedding.migration import Progress, VectorMigration, plan_of
 from agent_memory.services.embedding.service import EmbeddingService
 from agent_memory.services.events import Events
@@ -167,16 +168,13 @@ class AutoMigration:
         return settings or self._store.readable_config()
 
     def _migrate_quietly(self) -> None:
-        import logging  # noqa: PLC0415 - 3 ms of a start of 180
-
-        logger = logging.getLogger("agent_memory")
         try:
             progress = self.migrate("auto")
-            logger.info("moved to search by meaning: %s", progress.status)
+            logger().info("moved to search by meaning: %s", progress.status)
         except ConfigurationError as error:
-            logger.warning("no move to search by meaning: %s", error)
+            logger().warning("no move to search by meaning: %s", error)
         except AgentMemoryError as error:
-            logger.warning("%s", error)
+            logger().warning("%s", error)
 
     def stop(self) -> None:
         """Let a migration in the background end with its batch: it goes on with a later store."""

@@ -20,7 +20,6 @@ from agent_memory.embeddings.registry import EmbedderSpec, create_embedder
 from agent_memory.embeddings.settings import DEFAULT_BATCH_SIZE, EmbedderSettings
 from agent_memory.embeddings.usage import EmbeddingUsage
 from agent_memory.errors import (
-    AgentMemoryError,
     ConfigurationError,
     EmbeddingError,
     EmbeddingRefused,
@@ -28,6 +27,7 @@ from agent_memory.errors import (
 )
 from agent_memory.models.embedding_rows import EmbeddingModel, PendingText
 from agent_memory.runtime import fork_safety
+from agent_memory.runtime.logs import logger
 from agent_memory.services.embedding.choice import (
     difference,
     embedder_to_migrate_to,
@@ -144,7 +144,7 @@ class EmbeddingService:
                     if is_alone and state.active is not None:
                         self._embed_a_batch(state.active, seconds=seconds, patient=False)
         except (EmbeddingError, ConfigurationError, StorageError) as error:
-            _log("embeddings are made later: %s", error)
+            logger().warning("embeddings are made later: %s", error)
         waiting = self._vectors.count_pending()
         if not waiting:
             return []
@@ -173,7 +173,7 @@ class EmbeddingService:
                     if not (done and state.is_behind) or state.active is None:
                         return
         except (EmbeddingError, ConfigurationError, StorageError) as error:
-            _log("embeddings are made later: %s", error)
+            logger().warning("embeddings are made later: %s", error)
 
     def catch_up(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Embed all that waits, and return how many that were.
@@ -400,9 +400,3 @@ def _refuse_other_size(dimensions: int, model: EmbeddingModel) -> None:
             f"the stored vectors of {model.model} have {model.dimensions} numbers, the embedder's"
             f" {dimensions}: `agent-memory migrate` changes them"
         )
-
-
-def _log(message: str, error: AgentMemoryError) -> None:
-    import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
-
-    logging.getLogger("agent_memory").warning(message, error)

@@ -17,6 +17,7 @@ from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH, MAX_TAG_LENGTH
 from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.safety import FoundSecrets, SecretPolicy
+from agent_memory.runtime.logs import logger
 from agent_memory.text.secrets import (
     SecretSpan,
     find_secrets,
@@ -238,19 +239,15 @@ def _free(name: str, taken: Mapping[str, Any]) -> str:
 
 # Reporting ----------------------------------------------------------------------------------
 
-_LOGGER: Final = "agent_memory"
 _MOST_LOGGED: Final = 20
 
 
 def log(noticed: Sequence[FoundSecrets]) -> None:
     """Log what was found in memories that are stored now: their ids and the kinds, no secret."""
-    import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
-
-    logger = logging.getLogger(_LOGGER)
     for secrets in noticed[:_MOST_LOGGED]:
-        logger.warning("%s", describe(secrets))
+        logger().warning("%s", describe(secrets))
     if (more := len(noticed) - _MOST_LOGGED) > 0:
-        logger.warning("%d more memories look like they hold secrets: see `secrets`", more)
+        logger().warning("%d more memories look like they hold secrets: see `secrets`", more)
 
 
 def describe(secrets: FoundSecrets) -> str:

@@ -12,7 +12,7 @@ from agent_memory.errors import StorageError, ValidationError
 from agent_memory.models.columns import COLUMNS
 from agent_memory.models.enums import OnDuplicate, is_decision
 from agent_memory.models.fields import new_memory_id
-from agent_memory.runtime.event_log import is_log_read
+from agent_memory.runtime.logs import is_log_read, logger
 from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
 from agent_memory.services.writing import duplicates
@@ -280,11 +280,9 @@ class MemoryInsert:
     def log(self) -> None:
         """Log what was noticed and decided: after the transaction, for that may take long."""
         if self.noticed and is_log_read(_LOGGER):
-            import logging  # noqa: PLC0415 - it is loaded: somebody listens
-
             for duplicate, decision in self.noticed:
                 left_out = duplicate.left_out if decision is OnDuplicate.MERGE else ()
-                logging.getLogger(_LOGGER).info(
+                logger(_LOGGER).info(
                     "%s%s duplicate of %s: %s%s",
                     "" if duplicate.index is None else f"item {duplicate.index}: ",
                     duplicate.grade.value,
