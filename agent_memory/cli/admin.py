@@ -34,12 +34,7 @@ def agents(session: Session, /) -> None:
       agent-memory agents
     """
     agents = AgentMemory.agents(session.root)
-    emit(
-        {"agents": agents},
-        text=agents_text(agents),
-        as_json=session.json,
-        rows=(AgentSummary, agents),
-    )
+    emit({"agents": agents}, text=agents_text(agents), rows=(AgentSummary, agents))
 
 
 @click.command()
@@ -54,7 +49,7 @@ def info(session: Session, /) -> None:
     """
     with session.open() as memory:
         info = memory.info()
-    emit(info, text=details_text(info), as_json=session.json)
+    emit(info, text=details_text(info))
 
 
 @click.command()
@@ -77,7 +72,7 @@ def configure(session: Session, /, name: str | None, value: str | None) -> None:
         raise click.UsageError(f"give {name} a value")
     with session.open() as memory:
         settings = memory.configure(**({} if name is None else {name: _read(value or "")}))
-    emit(settings, text=details_text(settings), as_json=session.json)
+    emit(settings, text=details_text(settings))
 
 
 def _read(value: str) -> object:
@@ -109,7 +104,7 @@ def check(context: click.Context, session: Session, /, repair: bool) -> None:
         damage = Problem(kind="damaged_file", detail=str(error))
         report = CheckReport(path=str(session.address()), memory_count=None, problems=[damage])
     data = {**report.model_dump(), "ok": report.ok}
-    emit(data, text=check_text(report), as_json=session.json)
+    emit(data, text=check_text(report))
     if not report.ok:
         context.exit(ExitCode.PROBLEMS_FOUND)
 
@@ -149,7 +144,7 @@ def backup(session: Session, /, destination: str | None, force: bool) -> None:
         raise click.UsageError("a backup is a file: name one; `export --format sqlite` has stdout")
     with session.open() as memory:
         path = memory.backup(destination, overwrite=force)
-    emit({"path": str(path)}, text=str(path), as_json=session.json)
+    emit({"path": str(path)}, text=str(path))
 
 
 @click.command()
@@ -167,12 +162,7 @@ def backups(session: Session, /) -> None:
     """
     with session.open() as memory:
         backups = memory.backups()
-    emit(
-        {"backups": backups},
-        text=backups_text(backups),
-        as_json=session.json,
-        rows=(BackupFile, backups),
-    )
+    emit({"backups": backups}, text=backups_text(backups), rows=(BackupFile, backups))
 
 
 @click.command()
@@ -205,4 +195,4 @@ def restore(session: Session, /, backup: str, yes: bool) -> None:
     text += f"; {done.erased:,} that were erased since are left out" if done.erased else ""
     if not done.rejections_kept:
         text += "; what was rejected or erased since that backup could not be read"
-    emit(done, text=text, as_json=session.json)
+    emit(done, text=text)

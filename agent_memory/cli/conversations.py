@@ -70,7 +70,7 @@ def add(session: Session, /, source: str, **options: object) -> None:
     for problem in problems:
         click.echo(f"note: {safe(problem)}", err=True)
     text = added_text(answer, foreseen=bool(arguments["dry_run"]))
-    emit(answer, text=text, as_json=session.json)
+    emit(answer, text=text)
 
 
 def _follow_store(session: Session, settings: SystemConfig) -> None:
@@ -96,7 +96,7 @@ def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ..
     with session.open() as memory:
         if not approve and not dismiss:
             reviews = memory.reviews()
-            emit({"reviews": reviews}, text=reviews_text(reviews), as_json=session.json)
+            emit({"reviews": reviews}, text=reviews_text(reviews))
             return
         _refuse_unknown(memory, approve, dismiss)
         deleted = [memory.approve(number) for number in approve]
@@ -104,7 +104,7 @@ def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ..
     lines = [f"deleted {memory.id}" for memory in deleted] + [
         f"kept {review.memory_id}" for review in kept
     ]
-    emit({"deleted": deleted, "kept": kept}, text="\n".join(lines), as_json=session.json)
+    emit({"deleted": deleted, "kept": kept}, text="\n".join(lines))
 
 
 @click.command("delete-all")
@@ -130,7 +130,7 @@ def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes
     text = "no memory is like that: nothing was deleted"
     if gone:  # else `undo` would take back what was done before
         text = f"deleted {len(gone)} memories: `undo` brings them back"
-    emit({"deleted": [memory.id for memory in gone]}, text=text, as_json=session.json)
+    emit({"deleted": [memory.id for memory in gone]}, text=text)
 
 
 @click.command()
@@ -150,7 +150,7 @@ def reset(session: Session, /, yes: bool) -> None:
         question = f"Delete all {_number_of(memory)} memories of agent {memory.agent_id!r}?"
         confirm(question, yes=yes, otherwise="nothing was deleted")
         count = memory.reset(confirm=memory.agent_id)
-    emit({"deleted": count}, text=f"deleted {count} memories", as_json=session.json)
+    emit({"deleted": count}, text=f"deleted {count} memories")
 
 
 def _refuse_unknown(

@@ -61,7 +61,7 @@ def events(
         coming = memory.follow_events() if follow else iter(())
         before = deque(_wanted(memory.events(), names, since), maxlen=limit)
         if session.json and not follow:
-            emit({"events": list(before)}, text="", as_json=True)
+            emit({"events": list(before)}, text="")
             return
         for event in chain(before, _wanted(coming, names, since)):
             _show(event, as_json=session.json)

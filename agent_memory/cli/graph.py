@@ -61,7 +61,7 @@ def show(
         )
         entity = None if name is None else memory.graph.entity(name, user_id=user_id)
     data = {"entity": entity, "relationships": edges}
-    emit(data, text=_entity_text(entity) + _edges_text(edges), as_json=session.json)
+    emit(data, text=_entity_text(entity) + _edges_text(edges))
 
 
 @graph.command()
@@ -82,7 +82,7 @@ def neighbours(
     """
     with session.open() as memory:
         neighbourhood = memory.graph.neighbours(name, depth, user_id=user_id, as_of=as_of)
-    emit(neighbourhood, text=_neighbours_text(neighbourhood), as_json=session.json)
+    emit(neighbourhood, text=_neighbours_text(neighbourhood))
 
 
 @graph.command()
@@ -110,7 +110,7 @@ def path(
     """
     with session.open() as memory:
         path = memory.graph.path(source, target, max_depth, user_id=user_id, as_of=as_of)
-    emit(path, text=_path_text(path, max_depth), as_json=session.json)
+    emit(path, text=_path_text(path, max_depth))
 
 
 @graph.command()
@@ -137,7 +137,7 @@ def add(session: Session, /, **fields: Any) -> None:
     """
     with session.open(create=True) as memory:
         edge = memory.graph.add(**fields)
-    emit(edge, text=_edges_text([edge]), as_json=session.json)
+    emit(edge, text=_edges_text([edge]))
 
 
 @graph.command()
@@ -158,7 +158,7 @@ def remove(session: Session, /, **fields: Any) -> None:
     """
     with session.open() as memory:
         change = memory.graph.remove(**fields)
-    emit(change, text=f"closed {' '.join(change.closed)}", as_json=session.json)
+    emit(change, text=f"closed {' '.join(change.closed)}")
 
 
 @graph.command()
@@ -176,7 +176,7 @@ def merge(session: Session, /, keep: str, other: str, user_id: str | None) -> No
     """
     with session.open() as memory:
         entity = memory.graph.merge(keep, other, user_id=user_id)
-    emit(entity, text=_entity_text(entity).strip(), as_json=session.json)
+    emit(entity, text=_entity_text(entity).strip())
 
 
 @graph.command()
@@ -218,7 +218,7 @@ def export(
             with place.open("rb") as file:
                 copy_to_stdout(file)
             return
-    emit({"path": str(place), "format": format_}, text=str(place), as_json=session.json)
+    emit({"path": str(place), "format": format_}, text=str(place))
 
 
 # How it is shown --------------------------------------------------------------------------------

@@ -96,23 +96,22 @@ def guide(context: click.Context, topic: str | None, no_pager: bool, folder: str
       agent-memory guide --html ~/guides
     """
     session: Session = context.obj
-    as_json = session.json
     program = context.find_root().command
     if folder is not None:
-        _write_site(topic, folder, program, as_json=as_json)
+        _write_site(topic, folder, program)
     elif topic is None:
-        _list(as_json=as_json)
+        _list()
     elif topic in MADE:
-        _print(_make(topic, program), as_json=as_json, is_paged=not no_pager)
+        _print(_make(topic, program), as_json=session.json, is_paged=not no_pager)
     elif topic in TOPICS:
-        _print(_read(topic), as_json=as_json, is_paged=not no_pager)
+        _print(_read(topic), as_json=session.json, is_paged=not no_pager)
     else:
         raise click.UsageError(_unknown(topic))
 
 
 def _print(chosen: Guide, *, as_json: bool, is_paged: bool) -> None:
     if as_json or not sys.stdout.isatty():
-        emit(asdict(chosen), text=chosen.text.rstrip("\n"), as_json=as_json)
+        emit(asdict(chosen), text=chosen.text.rstrip("\n"))
         return
     text = terminal_text(chosen.text, _width()).rstrip("\n")
     if is_paged and text.count("\n") + 1 >= _terminal_size().lines:
@@ -121,7 +120,7 @@ def _print(chosen: Guide, *, as_json: bool, is_paged: bool) -> None:
         click.echo(text)
 
 
-def _write_site(topic: str | None, folder: str, program: click.Command, *, as_json: bool) -> None:
+def _write_site(topic: str | None, folder: str, program: click.Command) -> None:
     """Write all guides as a site, and say where."""
     from agent_memory.cli.site import write_site  # noqa: PLC0415 - seldom
 
@@ -130,10 +129,10 @@ def _write_site(topic: str | None, folder: str, program: click.Command, *, as_js
     pages = [*guides(), *(_make(made, program) for made in MADE)]
     files = write_site(pages, Path(folder))
     data = {"folder": folder, "files": [path.name for path in files]}
-    emit(data, text=f"{len(files)} files in {folder}: open {files[0]}", as_json=as_json)
+    emit(data, text=f"{len(files)} files in {folder}: open {files[0]}")
 
 
-def _list(*, as_json: bool) -> None:
+def _list() -> None:
     """Print each topic with the sentence that sums its guide up."""
     listed = [(entry.topic, entry.title, entry.summary) for entry in guides()]
     listed += [(topic, *about) for topic, about in MADE.items()]
@@ -141,7 +140,7 @@ def _list(*, as_json: bool) -> None:
     formatter.write_dl([(topic, summary) for topic, _, summary in listed])
     data = [dict(zip(("topic", "title", "summary"), entry, strict=True)) for entry in listed]
     text = f"{formatter.getvalue()}\nagent-memory guide TOPIC prints one."
-    emit({"topics": data}, text=text, as_json=as_json)
+    emit({"topics": data}, text=text)
 
 
 def _unknown(topic: str) -> str:

@@ -71,10 +71,10 @@ def install(
             raise click.UsageError("--plugin goes with claude-code alone, for each project's agent")
         changes = plugin_changes(Path(plugin))
         steps = f"/plugin marketplace add {Path(plugin).absolute()}", _PLUGIN_STEP, _PATH_STEP
-        _carry_out(changes, steps, dry_run=dry_run, as_json=session.json)
+        _carry_out(changes, steps, dry_run=dry_run)
         return
     chosen = _chosen(host, project=project, agent=agent_id or session.agent, root=session.root)
-    _carry_out(chosen.install(program()), chosen.host.advice, dry_run=dry_run, as_json=session.json)
+    _carry_out(chosen.install(program()), chosen.host.advice, dry_run=dry_run)
 
 
 @click.command()
@@ -82,8 +82,7 @@ def install(
 @_project_option
 @_dry_run_option
 @json_option
-@click.pass_obj
-def uninstall(session: Session, /, host: str, project: bool, dry_run: bool) -> None:
+def uninstall(host: str, project: bool, dry_run: bool) -> None:
     """Take the MCP server and the hooks out of a host's files. The memories stay.
 
     \b
@@ -92,7 +91,7 @@ def uninstall(session: Session, /, host: str, project: bool, dry_run: bool) -> N
       agent-memory uninstall cursor --project --dry-run
     """
     changes = _chosen(host, project=project).uninstall()
-    _carry_out(changes, (), dry_run=dry_run, as_json=session.json)
+    _carry_out(changes, (), dry_run=dry_run)
 
 
 def _chosen(
@@ -106,9 +105,7 @@ def _chosen(
     )
 
 
-def _carry_out(
-    changes: Sequence[Change], advice: Sequence[str], *, dry_run: bool, as_json: bool
-) -> None:
+def _carry_out(changes: Sequence[Change], advice: Sequence[str], *, dry_run: bool) -> None:
     """Make changes, or show them, and say what the user must still do."""
     from agent_memory.integrations.hosts.installation import write  # noqa: PLC0415 - seldom asked for
 
@@ -134,7 +131,7 @@ def _carry_out(
     if dry_run:
         lines.append("nothing was changed")
     data = {"dry_run": dry_run, "files": shown, "next": next_steps}
-    emit(data, text="\n".join(lines), as_json=as_json)
+    emit(data, text="\n".join(lines))
 
 
 @click.command()
@@ -156,7 +153,7 @@ def doctor(context: click.Context, session: Session, /) -> None:
     project = project_of(str(Path.cwd()))
     agent_id, root = diagnosis.agent_in_use(project, session.agent, session.root)
     report = diagnosis.Examination(agent_id, root, project.folder).report()
-    emit(report, text=_doctor_text(report), as_json=session.json)
+    emit(report, text=_doctor_text(report))
     if report["problems"]:
         context.exit(ExitCode.PROBLEMS_FOUND)
 

@@ -43,7 +43,7 @@ def archive(session: Session, /, memory_ids: tuple[str, ...]) -> None:
     with session.open() as memory:
         changed = memory.archive(memory_ids)
     text = "\n".join(f"archived {memory.id}" for memory in changed)
-    emit({"memories": changed}, text=text, as_json=session.json)
+    emit({"memories": changed}, text=text)
 
 
 @click.command()
@@ -60,7 +60,7 @@ def unarchive(session: Session, /, memory_ids: tuple[str, ...]) -> None:
     with session.open() as memory:
         changed = memory.unarchive(memory_ids)
     text = "\n".join(f"{memory.id} is back" for memory in changed)
-    emit({"memories": changed}, text=text, as_json=session.json)
+    emit({"memories": changed}, text=text)
 
 
 @click.command()
@@ -80,7 +80,7 @@ def merge(session: Session, /, keep: str, others: tuple[str, ...]) -> None:
     with session.open() as memory:
         kept = memory.merge(keep, others)
     text = f"kept {kept.id}, and forgot {', '.join(others)}"
-    emit({"memory": kept, "forgotten": list(others)}, text=text, as_json=session.json)
+    emit({"memory": kept, "forgotten": list(others)}, text=text)
 
 
 @click.command()
@@ -105,7 +105,7 @@ def undo(session: Session, /, change: int | None, review: int | None) -> None:
     text = f"undid {done.verb} of {count:,} {'memory' if count == 1 else 'memories'}: {named}"
     if not done.change_ids:  # it only asked, or answered
         text = f"undid {done.verb}: no memory changed, `review` shows what is in question"
-    emit(done, text=text, as_json=session.json)
+    emit(done, text=text)
 
 
 @click.command()
@@ -126,7 +126,7 @@ def tidy(session: Session, /, dry_run: bool) -> None:
     """
     with session.open() as memory:
         report = memory.tidy(dry_run=dry_run)
-    emit(report, text=tidy_text(report), as_json=session.json)
+    emit(report, text=tidy_text(report))
 
 
 @click.command()
@@ -166,13 +166,13 @@ def erase(
     with session.open(to_write=True) as memory:
         if finish:
             memory.finish_erasing()
-            emit({"finished": True}, text="the file was written anew", as_json=session.json)
+            emit({"finished": True}, text="the file was written anew")
             return
         _confirm_erasure(len(memory_ids) or _count(memory, filters), yes=yes)
         described = None if memory_ids else filters
         receipt: ErasureReceipt = memory.erase(memory_ids, filters=described, backups=backups)
     data = {**receipt.model_dump(), "clean": receipt.clean}
-    emit(data, text=receipt_text(receipt), as_json=session.json)
+    emit(data, text=receipt_text(receipt))
     if not receipt.clean:
         context.exit(ExitCode.PROBLEMS_FOUND)
 
@@ -223,28 +223,23 @@ def reject(
             if not memory.lift(lift):
                 message = f"there is no rejection {lift}: `reject --list` lists them"
                 raise ValidationError.of("lift", message, lift)
-            emit({"lifted": True}, text=f"lifted {lift}", as_json=session.json)
+            emit({"lifted": True}, text=f"lifted {lift}")
         elif text is None:
             rejections = memory.rejections()
             data = {"rejections": rejections}
-            emit(
-                data,
-                text=rejections_text(rejections),
-                as_json=session.json,
-                rows=(Rejection, rejections),
-            )
+            emit(data, text=rejections_text(rejections), rows=(Rejection, rejections))
         else:
-            _reject(session, memory, stdin_text("text").strip() if text == "-" else text, reason)
+            _reject(memory, stdin_text("text").strip() if text == "-" else text, reason)
 
 
-def _reject(session: Session, memory: AgentMemory, value: str, reason: str | None) -> None:
+def _reject(memory: AgentMemory, value: str, reason: str | None) -> None:
     rejection = memory.reject(value, reason=reason)
     holders = memory.holders(value)
     message = f"rejected: number {rejection.rejection_id}"
     if holders:
         message += f"\n{len(holders):,} memories hold it: {' '.join(holders[:10])}"
     data = {"rejection": rejection, "holders": holders}
-    emit(data, text=message, as_json=session.json)
+    emit(data, text=message)
 
 
 @click.command()
@@ -263,9 +258,4 @@ def secrets(session: Session, /) -> None:
     """
     with session.open() as memory:
         secrets = memory.secrets()
-    emit(
-        {"secrets": secrets},
-        text=secrets_text(secrets),
-        as_json=session.json,
-        rows=(FoundSecrets, secrets),
-    )
+    emit({"secrets": secrets}, text=secrets_text(secrets), rows=(FoundSecrets, secrets))

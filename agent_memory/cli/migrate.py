@@ -53,14 +53,14 @@ def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> Non
     with session.open(to_write=not dry_run) as memory:
         plan = memory.migration_plan(embedder=embedder)
         if dry_run:
-            emit(plan, text=_plan_text(plan), as_json=session.json)
+            emit(plan, text=_plan_text(plan))
             return
         confirm(f"{_plan_text(plan)}\nGo on?", yes=yes, otherwise="nothing was changed")
         done = _with_bar(memory, embedder, plan)
     is_new = plan.to_embed or plan.current_backend is StorageBackend.FILE
     text = f"{done.vectors_stored:,} memories are found by meaning too ({plan.model})"
     text = f"done: {text}" if is_new else f"there was nothing to do: {text} already"
-    emit(done, text="\n".join([text, *map(safe, done.errors)]), as_json=session.json)
+    emit(done, text="\n".join([text, *map(safe, done.errors)]))
 
 
 def _with_bar(memory: AgentMemory, embedder: str, plan: MigrationPlan) -> MigrationProgress:
@@ -107,7 +107,7 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
     if backup is not None:
         confirm(f"Rebuild {session.path()} from {backup}?", yes=yes, otherwise="nothing was done")
         done = AgentMemory.rebuild(session.path(), backup, agent_id=session.agent)
-        emit(done, text=rebuilt_text(done), as_json=session.json)
+        emit(done, text=rebuilt_text(done))
         return
     with session.open(to_write=True) as memory:
         info = memory.info()
@@ -117,7 +117,7 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
         was_there = memory.rollback()
         data: dict[str, Any] = {"rolled_back": was_there, "memory_count": info.memory_count}
     text = f"{info.memory_count:,} memories are found by keyword"
-    emit(data, text=text if was_there else f"{text}: there were no vectors", as_json=session.json)
+    emit(data, text=text if was_there else f"{text}: there were no vectors")
 
 
 @click.command()
@@ -137,4 +137,4 @@ def embed(session: Session, /) -> None:
         backend = memory.info().storage_backend
     text = f"embedded {done:,} memories"
     text += ": search is by keyword; `agent-memory migrate` changes that" * (backend == "file")
-    emit({"embedded": done}, text=text, as_json=session.json)
+    emit({"embedded": done}, text=text)

@@ -93,7 +93,7 @@ def search(
                 expand=options["expand"],
             )
     text = search_text(results, question)
-    emit(results, text=text, as_json=session.json, rows=(HitValues, results.results))
+    emit(results, text=text, rows=(HitValues, results.results))
     for note in results.search_metadata.degraded:
         click.echo(f"note: {safe(note)}", err=True)
 
@@ -118,7 +118,7 @@ def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
             memory_shown = memory.get(memory_id, as_of=as_of)
     if memory_shown is None:
         raise MemoryNotFound(memory_id)
-    emit(memory_shown, text=details_text(memory_shown), as_json=session.json)
+    emit(memory_shown, text=details_text(memory_shown))
 
 
 @click.command()
@@ -145,7 +145,7 @@ def recent(session: Session, /, limit: int, as_of: datetime | None, **options: A
         with session.open() as memory:
             memories = memory.list_recent(limit, filters=filters, as_of=as_of)
     text = memories_text(memories, filters)
-    emit({"memories": memories}, text=text, as_json=session.json, rows=(MemoryValues, memories))
+    emit({"memories": memories}, text=text, rows=(MemoryValues, memories))
 
 
 @click.command()
@@ -167,12 +167,7 @@ def scratchpad(session: Session, /) -> None:
     ]  # fmt: skip
     headings = ("id", "date", "category", "accesses", "content")
     text = table(headings, rows) if rows else "the scratchpad is empty"
-    emit(
-        pad,
-        text=text,
-        as_json=session.json,
-        rows=(agent_memory.ScratchpadMemoryEntry, pad.memories),
-    )
+    emit(pad, text=text, rows=(agent_memory.ScratchpadMemoryEntry, pad.memories))
 
 
 @click.command()
@@ -193,7 +188,7 @@ def context(session: Session, /, budget: int | None) -> None:
     if text is None:
         with session.open() as memory:
             text = memory.context(budget)
-    emit({"context": text}, text=text.rstrip("\n"), as_json=session.json)
+    emit({"context": text}, text=text.rstrip("\n"))
 
 
 @click.command()
@@ -213,9 +208,4 @@ def history(session: Session, /, memory_id: str | None, limit: int) -> None:
     with session.open() as memory:
         entries = memory.history(memory_id, limit=limit)
     text = history_text(entries)
-    emit(
-        {"history": entries},
-        text=text,
-        as_json=session.json,
-        rows=(agent_memory.HistoryEntry, entries),
-    )
+    emit({"history": entries}, text=text, rows=(agent_memory.HistoryEntry, entries))

@@ -48,7 +48,6 @@ def emit(
     data: object,
     *,
     text: str,
-    as_json: bool,
     secrets: Sequence[FoundSecrets] = (),
     rows: tuple[type, Sequence[object]] | None = None,
 ) -> None:
@@ -58,14 +57,15 @@ def emit(
     and --fmt see ``table``.
     """
     session = current_session()
-    if session and rows is not None and session.printed_as == "nl":
+    printed_as = session and session.printed_as
+    if rows is not None and printed_as == "nl":
         for item in rows[1]:
             click.echo(_UNSAFE.sub(_escaped, json.dumps(_row(item), ensure_ascii=False)))
         return
-    if session and rows is not None and session.printed_as == "csv":
+    if rows is not None and printed_as == "csv":
         _print_csv(*rows)
         return
-    if not as_json:
+    if printed_as != "json":
         if text:
             click.echo("\n".join(map(shown, text.split("\n"))))
         return

@@ -60,7 +60,7 @@ def stats(
         from agent_memory.cli.plot import write_plot  # noqa: PLC0415 - seldom asked for
 
         write_plot(place, statistics)
-    emit(statistics, text=_text(statistics, session, plot), as_json=session.json)
+    emit(statistics, text=_text(statistics, session, plot))
 
 
 def _text(statistics: MemoryStatistics, session: Session, plot: str | None) -> str:

@@ -81,7 +81,7 @@ def export(
         click.echo(f"note: {safe(note)}", err=True)
     if not to_stdout:
         text = f"wrote {done.memory_count:,} memories to {done.path}"
-        emit(done, text=text, as_json=session.json)
+        emit(done, text=text)
 
 
 _NAMED_LIKE: Final = {
@@ -175,7 +175,7 @@ def import_(
             raise type(error)(message, error.errors()) from error
         suggestion = memory.suggestion()
     report = report.model_copy(update={"path": "stdin" if path == "-" else report.path})
-    emit(report, text=import_text(report), as_json=session.json)
+    emit(report, text=import_text(report))
     if suggestion:
         click.echo(f"note: {suggestion}", err=True)
 
@@ -205,7 +205,7 @@ def move(session: Session, /, destination: str) -> None:
         f" {report.rows:,} rows are the same\n{report.source} stays as it was: let nothing use it"
         " any more"
     )
-    emit(report, text=text, as_json=session.json)
+    emit(report, text=text)
 
 
 class _StandIn(AgentMemory):

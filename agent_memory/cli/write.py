@@ -199,7 +199,7 @@ def _store_item(
     memory_id = memory.store(**item, on_duplicate=listener, on_secret=secrets)
     noticed = secrets.heard([memory_id])
     data = {"memory_id": memory_id, "duplicates": listener.as_data()}
-    emit(data, text=memory_id, as_json=session.json, secrets=noticed)
+    emit(data, text=memory_id, secrets=noticed)
     _note_duplicates(session, listener, [memory_id])
     _note_secrets(noticed)
 
@@ -232,7 +232,7 @@ def _store_items(
     text = f"stored {len(ids)} memories" + (f", left out {len(skipped)}" if skipped else "")
     data = {"memory_ids": ids, "skipped": skipped, "duplicates": listener.as_data()}
     noticed = secrets.heard(ids)
-    emit(data, text=text, as_json=session.json, secrets=noticed)
+    emit(data, text=text, secrets=noticed)
     _note_duplicates(session, listener, ids, numbers)
     _note_secrets(noticed)
 
@@ -302,7 +302,7 @@ def update(session: Session, /, memory_id: str, on_secret: str | None, **options
         secrets = _SecretListener(on_secret)
         changed = memory.update(memory_id, **changes, on_secret=secrets)
         noticed = secrets.heard([memory_id])
-        emit(changed, text=details_text(changed), as_json=session.json, secrets=noticed)
+        emit(changed, text=details_text(changed), secrets=noticed)
         _note_secrets(noticed)
 
 
@@ -326,7 +326,7 @@ def forget(session: Session, /, memory_ids: tuple[str, ...], yes: bool) -> None:
             raise click.ClickException("nothing was deleted")
         deleted = memory.delete_many(memory_ids)
         text = "\n".join(f"forgot {gone.id}" for gone in deleted)
-        emit({"deleted": deleted}, text=text, as_json=session.json)
+        emit({"deleted": deleted}, text=text)
 
 
 @click.command()
@@ -348,7 +348,7 @@ def promote(session: Session, /, memory_id: str) -> None:
         stored = None if done.promoted else memory.get(memory_id)
         if stored is not None and stored.archived:
             text = f"{memory_id} is archived: `unarchive` it first"
-        emit(done, text=text, as_json=session.json)
+        emit(done, text=text)
 
 
 @click.command()
@@ -365,7 +365,7 @@ def demote(session: Session, /, memory_id: str) -> None:
     with session.open() as memory:
         was_in = memory.demote(memory_id)
         text = f"demoted {memory_id}" if was_in else f"{memory_id} was not in the scratchpad"
-        emit({"memory_id": memory_id, "demoted": was_in}, text=text, as_json=session.json)
+        emit({"memory_id": memory_id, "demoted": was_in}, text=text)
 
 
 class _GroupedMemory(NamedTuple):
@@ -404,7 +404,7 @@ def duplicates(
             duplicates = memory.duplicates(_content(text), user_id=user_id, run_id=run_id)
             text = duplicates_text(duplicates)
             data = {"duplicates": duplicates}
-            emit(data, text=text, as_json=session.json, rows=(agent_memory.Duplicate, duplicates))
+            emit(data, text=text, rows=(agent_memory.Duplicate, duplicates))
             return
         if user_id is not None or run_id is not None:
             raise click.UsageError("--user and --run go with a TEXT")
@@ -414,9 +414,4 @@ def duplicates(
         for group in groups
         for memory in group.memories
     ]
-    emit(
-        {"groups": groups},
-        text=groups_text(groups),
-        as_json=session.json,
-        rows=(_GroupedMemory, rows),
-    )
+    emit({"groups": groups}, text=groups_text(groups), rows=(_GroupedMemory, rows))

@@ -119,7 +119,7 @@ def test_an_answer_that_is_an_envelope_already_is_not_wrapped_again(
     for request_id in (None, "req_1"):
         session = Session(None, "bob", None, printed_as="json", request_id=request_id)
         with click.Context(group, obj=session):
-            emit(answer, text="", as_json=True)
+            emit(answer, text="")
         shown: dict[str, Any] = json.loads(capsys.readouterr().out)
         assert shown["metadata"].pop("request_id", None) == request_id
         assert shown == answer.model_dump(mode="json")
