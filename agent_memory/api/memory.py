@@ -35,7 +35,7 @@ def list_agents(root: str | os.PathLike[str] | None = None) -> list[AgentSummary
     """
     server = server_root(root)
     if server is not None:
-        return [_summary_of(AgentAddress(server, name)) for name in agents_of(server)]
+        return [_summary(name, AgentAddress(server, name)) for name in agents_of(server)]
     return [_summary(name, path) for name, path in agent_files(root)]
 
 
@@ -47,39 +47,24 @@ def has_memories(agent_id: str, root: str | os.PathLike[str] | None = None) -> b
     return agent_id in agents_of(address.server)
 
 
-def _summary_of(address: AgentAddress) -> AgentSummary:
+def _summary(agent_id: str, address: Address) -> AgentSummary:
+    file = address if isinstance(address, Path) else None
+    summary = AgentSummary(agent_id=agent_id, path=str(address), storage_size_mb=0.0)
+    if file is not None and not is_there(file):
+        return summary.model_copy(update={"problem": import_advice(file)})
     try:
         info = _info(address)
     except AgentMemoryError as error:
-        return AgentSummary(
-            agent_id=address.agent_id, path=str(address), storage_size_mb=0.0, problem=str(error)
-        )
+        size = 0.0 if file is None else round(file.stat().st_size / 1e6, 3)
+        return summary.model_copy(update={"storage_size_mb": size, "problem": str(error)})
+    places = () if file is None else (file, file.parent)
     return AgentSummary(
-        agent_id=address.agent_id,
+        agent_id=agent_id,
         path=str(address),
         memory_count=info.memory_count,
         storage_size_mb=info.stats.storage_size_mb,
         last_accessed=info.last_accessed,
-    )
-
-
-def _summary(name: str, path: Path) -> AgentSummary:
-    if not is_there(path):
-        return AgentSummary(
-            agent_id=name, path=str(path), storage_size_mb=0.0, problem=import_advice(path)
-        )
-    try:
-        info = _info(path)
-    except AgentMemoryError as error:
-        size = round(path.stat().st_size / 1e6, 3)
-        return AgentSummary(agent_id=name, path=str(path), storage_size_mb=size, problem=str(error))
-    return AgentSummary(
-        agent_id=name,
-        path=str(path),
-        memory_count=info.memory_count,
-        storage_size_mb=info.stats.storage_size_mb,
-        last_accessed=info.last_accessed,
-        is_writable=all(os.access(place, os.W_OK) for place in (path, path.parent)),
+        is_writable=all(os.access(place, os.W_OK) for place in places),
     )
 
 
