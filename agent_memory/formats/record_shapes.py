@@ -70,10 +70,7 @@ def line_of(memory: Memory, write_one: Callable[[Memory], str]) -> bytes:
 
 def memory_json(memory: Memory) -> str:
     """Write a memory on one line as A has it: what ``Memory.model_dump_json`` gives."""
-    category, metadata = given_back(memory)
-    if metadata is not memory.metadata:
-        memory = memory.model_copy(update={"category": category, "metadata": metadata})
-    return memory.model_dump_json()
+    return as_it_came(memory).model_dump_json()
 
 
 def record_json(memory: Memory) -> str:
@@ -82,10 +79,7 @@ def record_json(memory: Memory) -> str:
     What the record has no place for stands under the key ``agent_memory`` of its
     ``custom_metadata``, where it differs from the default.
     """
-    category, own = given_back(memory)
-    if own is not memory.metadata:
-        memory = memory.model_copy(update={"category": category, "metadata": own})
-    fields = memory.model_dump(mode="json")
+    fields = as_it_came(memory).model_dump(mode="json")
     custom = fields["metadata"]
     beyond = {name: fields[name] for name, usual in _BEYOND_RECORD.items() if fields[name] != usual}
     if KEPT in custom:
@@ -258,6 +252,14 @@ def _keep(fields: dict[str, Any], name: str, value: object) -> None:
     if name in metadata:
         raise ValidationError(f"{name!r:.80} stands beside the metadata and in it: remove one")
     fields["metadata"] = {**metadata, name: value}
+
+
+def as_it_came(memory: Memory) -> Memory:
+    """Return a memory with the category that it had before an import changed that."""
+    category, metadata = given_back(memory)
+    if metadata is memory.metadata:
+        return memory
+    return memory.model_copy(update={"category": category, "metadata": metadata})
 
 
 def given_back(memory: Memory) -> tuple[str, dict[str, Any]]:

@@ -18,7 +18,7 @@ from pydantic import ValidationError as PydanticValidationError
 from agent_memory.errors import ValidationError
 from agent_memory.formats import settings
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
-from agent_memory.formats.record_shapes import LEFT_OUT, given_back
+from agent_memory.formats.record_shapes import LEFT_OUT, as_it_came, given_back
 from agent_memory.formats.yaml_reader import Item, read_items
 from agent_memory.formats.yaml_writer import flow
 from agent_memory.models.enums import MemoryCategory
@@ -110,7 +110,7 @@ class BackupYaml(ScratchpadYaml):
         """Write all memories, archived ones too."""
         count = write_scratchpad(
             path,
-            map(_as_it_came, source.memories()),
+            map(as_it_came, source.memories()),
             agent_id=source.agent_id,
             last_updated=source.changed_at,
             max_size=source.scratchpad().max_size,
@@ -194,14 +194,6 @@ def _further(memory: Memory) -> Iterator[tuple[str, object]]:
         usual = memory.timestamp if name == "updated_at" else MEMORY_FIELDS[name].default
         if value != usual:
             yield name, value
-
-
-def _as_it_came(memory: Memory) -> Memory:
-    """Return a memory with the category that it had before an import changed that."""
-    category, metadata = given_back(memory)
-    if metadata is memory.metadata:
-        return memory
-    return memory.model_copy(update={"category": category, "metadata": metadata})
 
 
 def _original_categories(
