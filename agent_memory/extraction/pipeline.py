@@ -229,10 +229,9 @@ class ExtractionPipeline:
             if memory is None:
                 return None
         moment = self._moment(about)
-        if target is not None and moment is not None and moment < _last_said(target):
-            # What was said before the memory does not correct it: it is told beside it.
-            return Decision("ADD", memory, confidence=operation.confidence) if memory else None
-        if operation.event is OperationEvent.ADD or target is None:
+        # What was said before the memory does not correct it: it is told beside it.
+        is_earlier = target is not None and moment is not None and moment < _last_said(target)
+        if operation.event is OperationEvent.ADD or target is None or is_earlier:
             return Decision("ADD", memory, confidence=operation.confidence) if memory else None
         return Decision(
             "UPDATE" if operation.event is OperationEvent.UPDATE else "DELETE",
@@ -309,7 +308,7 @@ class ExtractionPipeline:
         ]
 
     def _moment(self, about: Sequence[Fact]) -> datetime | None:
-        """Return when facts were updates_of: the last of the messages that say so."""
+        """Return when facts were said: the last of the messages that say so."""
         places = [place for fact in about for place in fact.sources]
         times = [self._messages[place].timestamp for place in places if place < len(self._messages)]
         return max((moment for moment in times if moment is not None), default=None)

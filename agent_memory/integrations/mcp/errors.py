@@ -20,6 +20,9 @@ class RequestFailed(Exception):
     Calls of tools do not fail so: what went wrong there is a result, for the model to read.
     """
 
+    code_after_handshake: int | None = None
+    """Of the revisions that begin with a handshake, where it is another one there."""
+
     def __init__(self, code: int, message: str, data: Any = None) -> None:  # noqa: ANN401 - JSON
         super().__init__(message)
         self.code = code
@@ -28,16 +31,13 @@ class RequestFailed(Exception):
 
     def code_in(self, *, has_handshake: bool) -> int:
         """Return the error's code, as the revision of the protocol has it."""
-        del has_handshake  # most are the same in all of them
-        return self.code
+        return (has_handshake and self.code_after_handshake) or self.code
 
 
 class ResourceNotFound(RequestFailed):
     """There is nothing under a URI."""
 
+    code_after_handshake = RESOURCE_NOT_FOUND
+
     def __init__(self, uri: str, why: str) -> None:
         super().__init__(INVALID_PARAMS, f"there is no resource {uri!r:.200}: {why}", {"uri": uri})
-
-    def code_in(self, *, has_handshake: bool) -> int:
-        """Return the error's code, as the revision of the protocol has it."""
-        return RESOURCE_NOT_FOUND if has_handshake else self.code

@@ -139,30 +139,13 @@ TOOLS: Final = (
 
 def describe(style: Style) -> list[dict[str, Any]]:
     """Return the tools as a model's API wants them: see ``MemoryTools.definitions``."""
-    if style == "openai-responses":
-        return [
-            {
-                "type": "function",
-                "name": tool.name,
-                "description": tool.description,
-                "parameters": tool.input_schema,
-                "strict": False,  # optional arguments may be left out
-            }
-            for tool in TOOLS
-        ]
-    if style == "openai":
-        return [
-            {
-                "type": "function",
-                "function": {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": tool.input_schema,
-                },
-            }
-            for tool in TOOLS
-        ]
-    return [
-        {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+    schema = "parameters" if style in ("openai", "openai-responses") else "input_schema"
+    tools = [
+        {"name": tool.name, "description": tool.description, schema: tool.input_schema}
         for tool in TOOLS
     ]
+    if style == "openai-responses":  # not strict: optional arguments may be left out
+        return [{"type": "function", **tool, "strict": False} for tool in tools]
+    if style == "openai":
+        return [{"type": "function", "function": tool} for tool in tools]
+    return tools
