@@ -193,7 +193,7 @@ def test_those_that_hold_a_value_are_those_that_would_be_refused(
 
 def is_refused(engine: SQLiteEngine, memory: Memory) -> bool:
     try:
-        refuse_rejected(engine, memory)
+        refuse_rejected(engine, memory, engine.rejections.hashes_by_length())
     except RejectedContent:
         return True
     return False

@@ -61,20 +61,15 @@ def lift(engine: Engine, text_or_id: str | int) -> bool:
 def refuse_rejected(
     engine: Engine,
     memory: Memory,
-    rejected_hashes: RejectedHashes | None = None,
+    rejected_hashes: RejectedHashes,
     *,
     at: tuple[str | int, ...] = (),
     fields: AbstractSet[str] | None = None,
 ) -> None:
     """Raise ``RejectedContent`` when a memory holds a rejected value.
 
-    ``rejected_hashes`` are read before for a list of memories; without it they are read here.
     ``at`` is the memory's place in a list. ``fields`` are those of an update; ``None`` means all.
     """
-    if rejected_hashes is None:
-        rejected_hashes = engine.rejections.hashes_by_length()
-    if not rejected_hashes:
-        return
     match = find_rejected(
         texts_of(memory, TEXT_FIELDS if fields is None else fields), rejected_hashes
     )
@@ -83,11 +78,9 @@ def refuse_rejected(
 
 
 def refuse_rejected_row(
-    engine: Engine, row: Mapping[str, Any], rejected_hashes: RejectedHashes | None = None
+    engine: Engine, row: Mapping[str, Any], rejected_hashes: RejectedHashes
 ) -> None:
     """Do the same for a memory that is given by column, JSON columns as their text."""
-    if rejected_hashes is None:
-        rejected_hashes = engine.rejections.hashes_by_length()
     columns = (row["content"], row.get("tags"), row.get("metadata"), row.get("task_metadata"))
     match = find_rejected(
         _texts_of_row(*(str(column or "{}") for column in columns)), rejected_hashes

@@ -49,6 +49,10 @@ def writing(engine: Engine) -> Iterator[Engine]:
         yield engine
 
 
+def refuse(engine: Engine, memory: Memory, **more: Any) -> None:
+    refuse_rejected(engine, memory, engine.rejections.hashes_by_length(), **more)
+
+
 def a_memory(content: str = "nothing of interest", **fields: Any) -> Memory:
     return Memory(
         agent_id="bob", content=content, category="note", created_by_session="session-1", **fields
@@ -167,8 +171,8 @@ def test_a_value_may_have_a_thousand_words(writing: Engine, count: int) -> None:
     value = " ".join(f"w{n}" for n in range(count))
     assert reject(writing, value, now=NOW).word_count == count
     with pytest.raises(RejectedContent):
-        refuse_rejected(writing, a_memory(f"before {value} after"))
-    refuse_rejected(writing, a_memory(f"before {value}x after"))
+        refuse(writing, a_memory(f"before {value} after"))
+    refuse(writing, a_memory(f"before {value}x after"))
 
 
 @pytest.mark.parametrize("value", ["api_key", "der_schlüssel"])
@@ -178,11 +182,11 @@ def test_what_was_rejected_before_underscores_parted_words_still_is(
     writing.rejections.add(hash_of([value]), 1, None, NOW)  # as files have it
     for text in (f"the {value.upper()} is here", f"{value}\u200bis", value.replace("_", "\uff3f")):
         with pytest.raises(RejectedContent):
-            refuse_rejected(writing, a_memory(text))
+            refuse(writing, a_memory(text))
     reject(writing, value, now=NOW)
     assert lift(writing, value)
     assert writing.rejections.all() == []
-    refuse_rejected(writing, a_memory(f"the {value} is here"))
+    refuse(writing, a_memory(f"the {value} is here"))
 
 
 # The table ----------------------------------------------------------------------------------
@@ -236,7 +240,7 @@ def test_a_value_is_lifted_by_its_text_or_its_number(writing: Engine) -> None:
     assert writing.rejections.all() == [second]
     assert lift(writing, "2")  # a text is a value, and not a number of the list
     assert writing.rejections.hashes_by_length() == {}
-    refuse_rejected(writing, a_memory("555-1234, 2 b"))
+    refuse(writing, a_memory("555-1234, 2 b"))
 
 
 def test_the_number_of_a_rejection_is_never_used_again(writing: Engine) -> None:
@@ -289,7 +293,7 @@ def test_a_memory_that_holds_the_value_is_refused_wherever_it_stands(
     reject(writing, "something else", now=NOW)
     reject(writing, "kestrel seven", "it leaked", now=NOW)
     with pytest.raises(RejectedContent) as caught:
-        refuse_rejected(writing, a_memory(**fields), at=(3,))
+        refuse(writing, a_memory(**fields), at=(3,))
     (fault,) = caught.value.errors()
     assert fault["loc"] == (3, field)
     assert (fault["type"], fault["input"]) == ("rejected", field)
@@ -311,10 +315,10 @@ def test_a_row_that_holds_the_value_is_refused_as_the_memory_is(
         name: value if isinstance(value, str) else to_json(plain(value))
         for name, value in {"content": "x", **fields}.items()
     }
-    refuse_rejected_row(writing, row)
+    refuse_rejected_row(writing, row, writing.rejections.hashes_by_length())
     reject(writing, "kestrel seven", now=NOW)
     with pytest.raises(RejectedContent) as caught:
-        refuse_rejected_row(writing, row)
+        refuse_rejected_row(writing, row, writing.rejections.hashes_by_length())
     assert caught.value.errors()[0]["loc"] == (field,)
 
 
@@ -333,40 +337,31 @@ def test_a_memory_that_does_not_hold_the_value_is_let_in(
     writing: Engine, fields: dict[str, Any]
 ) -> None:
     reject(writing, "kestrel seven", now=NOW)
-    refuse_rejected(writing, a_memory(**fields))
+    refuse(writing, a_memory(**fields))
 
 
 def test_a_whole_number_in_metadata_is_a_word_and_a_truth_is_not(writing: Engine) -> None:
     reject(writing, "4711", now=NOW)
     reject(writing, "true", now=NOW)
-    refuse_rejected(writing, a_memory(metadata={"known": True, "n": [471, 47110, 47.11]}))
+    refuse(writing, a_memory(metadata={"known": True, "n": [471, 47110, 47.11]}))
     with pytest.raises(RejectedContent):
-        refuse_rejected(writing, a_memory(metadata={"pins": [1, 4711]}))
+        refuse(writing, a_memory(metadata={"pins": [1, 4711]}))
 
 
 def test_only_the_fields_that_are_named_are_looked_at(writing: Engine) -> None:
     reject(writing, "kestrel", now=NOW)
     there = a_memory("the kestrel", tags=["x"], metadata={"a": "kestrel"})
-    refuse_rejected(writing, there, fields={"tags", "task_metadata"})
+    refuse(writing, there, fields={"tags", "task_metadata"})
     for field in ("content", "metadata"):
         with pytest.raises(RejectedContent):
-            refuse_rejected(writing, there, fields={field})
-
-
-def test_what_was_read_before_serves_for_a_whole_list(writing: Engine) -> None:
-    reject(writing, "kestrel", now=NOW)
-    known = writing.rejections.hashes_by_length()
-    refuse_rejected(writing, a_memory("a falcon"), known)
-    refuse_rejected(writing, a_memory("a kestrel"), {})
-    with pytest.raises(RejectedContent):
-        refuse_rejected(writing, a_memory("a kestrel"), known)
+            refuse(writing, there, fields={field})
 
 
 def test_a_reason_that_tells_a_value_rejected_later_is_left_out(writing: Engine) -> None:
     reject(writing, "kestrel", "belongs to Ann Lee", now=NOW)
     reject(writing, "Ann Lee", now=NOW)
     with pytest.raises(RejectedContent) as caught:
-        refuse_rejected(writing, a_memory("a kestrel"))
+        refuse(writing, a_memory("a kestrel"))
     assert "Lee" not in str(caught.value)
     assert "rejection 1)" in str(caught.value)
 
@@ -467,7 +462,7 @@ def test_a_value_that_another_program_wrote_is_found_in_its_escapes_and_its_dama
     assert half is not None
     with engine.write():
         reject(engine, "💥", now=NOW)
-        refuse_rejected(engine, half)
+        refuse(engine, half)
     visitor(memory.path, "DELETE FROM memories WHERE id IN ('not-utf8', 'broken')")
     assert found(engine, "nothing of") == [plain]
     assert {it.kind for it in memory.check(repair=True).problems} >= {"unreadable_history"}
