@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import ProviderError
@@ -80,10 +80,8 @@ SCHEMA: Final = {
 }
 
 
-class _Answer(BaseModel):
+class _Answer(BaseModel, strict=True, hide_input_in_errors=True):
     """The whole answer; each change is looked at by itself."""
-
-    model_config = ConfigDict(strict=True, hide_input_in_errors=True)
 
     updates: list[dict[str, Any]]
 

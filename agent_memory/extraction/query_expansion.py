@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agent_memory.extraction.llm.ask import ask
 from agent_memory.models.protocols import LanguageModel
@@ -34,9 +34,7 @@ ATTEMPTS: Final = 2
 _LONGEST: Final = 500
 
 
-class _Answer(BaseModel):
-    model_config = ConfigDict(strict=True, hide_input_in_errors=True)
-
+class _Answer(BaseModel, strict=True, hide_input_in_errors=True):
     queries: list[str]
 
 

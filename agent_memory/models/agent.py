@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from agent_memory.models.field_types import AgentId, Text, UtcDatetime
 from agent_memory.models.limits import (
@@ -38,7 +38,7 @@ def _clean_category(category: str) -> str:
     return category
 
 
-class AgentConfig(Record):
+class AgentConfig(Record, frozen=True):
     """Settings that live in the agent's file, and the categories that it adds to the nine.
 
     ``on_duplicate`` is what is done with a memory that is stored already, unless ``store`` says
@@ -57,8 +57,6 @@ class AgentConfig(Record):
     ``vector_index`` is the kind of table that the index of vectors is in: one of sqlite-vec
     (``vec0``), or an ordinary ``table``, which any program can read. The answers are the same.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     scratchpad_max_size: int = Field(
         default=DEFAULT_SCRATCHPAD_SIZE, ge=MIN_SCRATCHPAD_SIZE, le=MAX_SCRATCHPAD_SIZE
@@ -106,15 +104,13 @@ class AgentMetadata(Record):
         )
 
 
-class ServerInfo(Record):
+class ServerInfo(Record, frozen=True):
     """The server that holds an agent's memories, and this process's connections to it.
 
     ``host`` is the one of the address that answers, or the folder of its socket. Of at most
     ``pool_size`` ``connections``, which all agents of the database share, ``idle`` ones are free;
     ``waiting`` threads wait for one.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     host: str
     port: int
@@ -152,13 +148,11 @@ class AgentInfo(AgentMetadata):
     warning: str | None = None
 
 
-class AgentSummary(Record):
+class AgentSummary(Record, frozen=True):
     """One line of the list of agents. ``problem`` says why a file could not be read.
 
     ``is_writable`` is false where this user may only read it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     agent_id: str
     path: str
@@ -169,24 +163,20 @@ class AgentSummary(Record):
     is_writable: bool = True
 
 
-class Problem(Record):
+class Problem(Record, frozen=True):
     """One thing that ``check`` found wrong, and whether it was repaired."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     detail: str
     repaired: bool = False
 
 
-class CheckReport(Record):
+class CheckReport(Record, frozen=True):
     """What ``check`` found. ``ok`` means that nothing is wrong (any more).
 
     ``memory_count`` includes archived memories; it is ``None`` where they cannot be counted.
     ``notes`` say what is no damage but should be known, such as of a drive that is shared.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     memory_count: int | None
@@ -199,15 +189,13 @@ class CheckReport(Record):
         return all(problem.repaired for problem in self.problems)
 
 
-class RebuildReport(Record):
+class RebuildReport(Record, frozen=True):
     """What a file was made anew from.
 
     ``skipped`` says which entries of the backup could not be taken, and why; ``erased`` has the ids
     of those that were left out, as they were erased; ``set_aside`` is where the old file is, if
     there was one.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     memory_count: int = Field(ge=0)

@@ -3,7 +3,7 @@
 import re
 from typing import Any, Final, Literal
 
-from pydantic import ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from agent_memory.models.field_types import Text, covered
 from agent_memory.models.fields import clean_text, is_key
@@ -29,7 +29,7 @@ DEFAULT_CAPTURE_PATTERNS: Final = (
 )
 
 
-class MemoryToolConfig(Record):
+class MemoryToolConfig(Record, extra="forbid", frozen=True):
     """How memories are stored and searched.
 
     ``similarity_threshold``, when it is set here or in the agent's file, is the least similarity
@@ -49,8 +49,6 @@ class MemoryToolConfig(Record):
     to a day; 30) and ``embedding_max_retries`` (0 to 20; 2) are those of ``OpenAIEmbedder``. The
     key is never shown, whatever is printed or dumped.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     storage_root: Text = DEFAULT_MEMORY_ROOT
     default_search_limit: int = Field(default=DEFAULT_SEARCH_LIMIT, ge=1, le=MAX_SEARCH_LIMIT)
@@ -104,14 +102,12 @@ def _is_text(value: object) -> bool:
         return False
 
 
-class MemoryContextConfig(Record):
+class MemoryContextConfig(Record, extra="forbid", frozen=True):
     """How the scratchpad is put before an agent. The budget is in tokens.
 
     ``include_sources`` (ours) names for each memory its id, the session that stored it and whom it
     is about: about ten tokens each.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     token_budget: int = Field(default=2000, ge=500, le=5000)
     max_scratchpad_entries: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
@@ -123,7 +119,7 @@ class MemoryContextConfig(Record):
     exclude_categories: list[str] = Field(default_factory=list)
 
 
-class MemoryCaptureConfig(Record):
+class MemoryCaptureConfig(Record, extra="forbid", frozen=True):
     """What a hook captures by itself. Lengths are in characters, a sentence's.
 
     ``capture_patterns`` are tried without regard to case, on one line at a time and on 1,000
@@ -131,8 +127,6 @@ class MemoryCaptureConfig(Record):
     give, the surest of them; ``queue_size`` (ours) how much may wait for the background: what comes
     while it is full is counted, and not kept.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     capture_patterns: list[str] = Field(default_factory=lambda: list(DEFAULT_CAPTURE_PATTERNS))
     min_confidence: float = Field(default=0.5, ge=0.0, le=1.0)

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 from pydantic import (
     AfterValidator,
     BeforeValidator,
-    ConfigDict,
     Discriminator,
     Field,
     Tag,
@@ -119,15 +118,13 @@ class Message(SparseRecord):
         return "\n".join(block.shown for block in self.content)
 
 
-class ExtractionMetadata(SparseRecord):
+class ExtractionMetadata(SparseRecord, protected_namespaces=()):
     """How facts were extracted.
 
     ``model_used`` is the language model's name; ``rules`` where there was none, ``raw`` where its
     answers could not be used. ``confidence_score`` is the mean of the facts', 0 to 1.
     ``language_detected`` is a code such as ``en``.
     """
-
-    model_config = ConfigDict(protected_namespaces=())
 
     model_used: Text
     extraction_time: UtcDatetime
@@ -177,14 +174,12 @@ class MemoryOperation(SparseRecord):
         return self
 
 
-class ProcessingMetadata(SparseRecord):
+class ProcessingMetadata(SparseRecord, protected_namespaces=()):
     """How it was decided.
 
     ``model_used`` is as in ``ExtractionMetadata``. ``uuid_mapping_used`` tells that the model saw
     small numbers in place of ids, so that no invented id can touch a memory.
     """
-
-    model_config = ConfigDict(protected_namespaces=())
 
     total_operations: int = Field(ge=0)
     decision_time: UtcDatetime
@@ -199,10 +194,8 @@ class MemoryOperations(SparseRecord):
     processing_metadata: ProcessingMetadata
 
 
-class Observation(Record):
+class Observation(Record, frozen=True):
     """A raw observation: its text, what it is about, and how sure the capture is (0 to 1)."""
-
-    model_config = ConfigDict(frozen=True)
 
     content: Content
     observation_type: ObservationType

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.memory import Memory
@@ -49,15 +49,13 @@ class DecisionOutcome(NamedTuple):
     review_id: int | None = None
 
 
-class Review(Record):
+class Review(Record, frozen=True):
     """A memory that a conversation seems to contradict, too unsurely to delete it.
 
     ``review_id`` is how to decide it, ``content`` what the memory says. ``replaced_by`` is the id
     of the memory that says otherwise, where there is one, ``confidence`` how sure that was (0 to
     1), ``reasoning`` why.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     review_id: int
     memory_id: str

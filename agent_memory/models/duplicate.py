@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.memory import Memory
@@ -10,7 +10,7 @@ from agent_memory.models.record import Record
 from agent_memory.text.normalize import DuplicateGrade
 
 
-class Duplicate(Record):
+class Duplicate(Record, frozen=True):
     """A memory that is there and says what a new text says, or much of it.
 
     ``memory_id`` and ``content`` are those of the one that is there, ``new_content`` is the text
@@ -19,8 +19,6 @@ class Duplicate(Record):
     when a search or ``context`` gave that memory to the agent in the last hour: the new text is its
     echo. ``left_out`` names what was given with the new text and a merge would not take over.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     grade: DuplicateGrade
     memory_id: str
@@ -32,10 +30,8 @@ class Duplicate(Record):
     left_out: list[str] = Field(default_factory=list)
 
 
-class DuplicateGroup(Record):
+class DuplicateGroup(Record, frozen=True):
     """Memories that all say the same, oldest first: ``count`` in all, of which 100 are here."""
-
-    model_config = ConfigDict(frozen=True)
 
     grade: DuplicateGrade
     count: int = Field(ge=2)

@@ -2,20 +2,18 @@
 
 from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.record import Record
 
 
-class MemoryEvent(Record):
+class MemoryEvent(Record, frozen=True):
     """Something that happened in one agent's memory.
 
     ``name`` is one of ``EventName``, ``data`` has the fields of that event. The text of queries and
     memories is in it only where it was asked for.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     agent_id: str

@@ -9,7 +9,7 @@ import unicodedata
 from enum import StrEnum
 from typing import Annotated, Final
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import AfterValidator, Field
 
 from agent_memory.models.field_types import Label, MemoryId, Text, UtcDatetime
 from agent_memory.models.fields import clean_text
@@ -156,10 +156,8 @@ class GraphUpdate(SparseRecord):
     reasoning: Text | None = None
 
 
-class GraphUpdatesMetadata(SparseRecord):
+class GraphUpdatesMetadata(SparseRecord, protected_namespaces=()):
     """When changes of the graph were decided, and by what."""
-
-    model_config = ConfigDict(protected_namespaces=())
 
     processing_time: UtcDatetime
     model_used: Text
@@ -281,10 +279,8 @@ class GraphChange(SparseRecord):
     refused: bool = False
 
 
-class GraphReport(Record):
+class GraphReport(Record, frozen=True):
     """What became of changes of the graph, in their order."""
-
-    model_config = ConfigDict(frozen=True)
 
     changes: list[GraphChange]
 
@@ -303,13 +299,11 @@ class Neighbour(SparseRecord):
     distance: int
 
 
-class Neighbourhood(Record):
+class Neighbourhood(Record, frozen=True):
     """What is near an entity: its neighbours, nearest first, and the relationships between.
 
     ``truncated`` tells that there are more than were looked at.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     neighbours: list[Neighbour]
@@ -317,14 +311,12 @@ class Neighbourhood(Record):
     truncated: bool = False
 
 
-class GraphPath(Record):
+class GraphPath(Record, frozen=True):
     """A shortest way from one entity to another, whatever way its relationships point.
 
     ``names`` are the entities on it, from first to last. Where there is none, ``found`` is false,
     and ``truncated`` tells whether the search ended early: then there may be one.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     names: list[str] = Field(default_factory=list)
     edges: list[EdgeView] = Field(default_factory=list)

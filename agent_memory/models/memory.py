@@ -23,23 +23,19 @@ class _GivenFields(SharedFields):
     run_id: ScopeId | None = None
 
 
-class MemoryInput(_GivenFields):
+class MemoryInput(_GivenFields, extra="forbid", frozen=True):
     """What a caller may say of a memory that it stores: the fields of ``AgentMemory.store``.
 
     ``id`` makes the storing idempotent; without it the memory gets a new one.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     session_id: Label | None = Field(default=None, description="The session that stores it")
     timestamp: UtcDatetime | None = Field(default=None, description="When it was learned")
     id: MemoryId | None = None
 
 
-class MemoryChanges(_GivenFields):
+class MemoryChanges(_GivenFields, extra="forbid", frozen=True):
     """What ``AgentMemory.update`` may change. Only the fields that are given change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     content: Content = ""
     timestamp: UtcDatetime = Field(default_factory=now_utc)
@@ -123,14 +119,12 @@ class ScoredMemory(Memory):
     relevance_score: float = Field(ge=0.0)
 
 
-class HistoryEntry(Record):
+class HistoryEntry(Record, frozen=True):
     """One change of one memory: what it was and what it became.
 
     Of an UPDATE the values are those of the changed fields, of an ADD or DELETE all; a field that
     was empty is left out. ``session_id`` is ``None`` for a change that another program made.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     change_id: int
     memory_id: str

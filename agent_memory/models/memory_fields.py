@@ -11,7 +11,7 @@ from datetime import datetime
 from inspect import get_annotations
 from typing import Annotated, Any, Final, NamedTuple
 
-from pydantic import AfterValidator, ConfigDict, Field, FiniteFloat, ValidationInfo
+from pydantic import AfterValidator, Field, FiniteFloat, ValidationInfo
 
 from agent_memory.models.columns import COLUMNS, Column, MemoryValues
 from agent_memory.models.enums import (
@@ -56,13 +56,11 @@ def _known_category(category: str, info: ValidationInfo) -> str:
 Category = Annotated[str, AfterValidator(_known_category)]
 
 
-class TaskMetadata(Record):
+class TaskMetadata(Record, frozen=True):
     """What a task has beyond other memories.
 
     ``completed_at`` goes with the status ``completed``, ``blockers`` with ``blocked``.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     status: TaskStatus
     completed_at: UtcDatetime | None = None

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
-    ConfigDict,
     Field,
     FiniteFloat,
     ValidatorFunctionWrapHandler,
@@ -54,8 +53,8 @@ def fields_as_told(types: Mapping[str, Any]) -> dict[str, Any]:
     return fields
 
 
-class _Strict(Record):
-    model_config = ConfigDict(extra="forbid", use_enum_values=True)
+class _Strict(Record, extra="forbid", use_enum_values=True):
+    """What takes no other fields, and holds words as texts."""
 
 
 _AS_TOLD: Final = {"category": _Word, "count": Natural, "version": Positive}
@@ -124,20 +123,16 @@ PortableRow = create_model(
 )
 
 
-class PortableEntry(Record):
+class PortableEntry(Record, extra="forbid"):
     """An entry of the scratchpad."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: MemoryId
     entered_at: UtcDatetime | None = None
     reason: Literal["stored", "accessed", "promoted"] = "stored"
 
 
-class PortableRejection(Record):
+class PortableRejection(Record, extra="forbid"):
     """A value that must not be stored, by the hash of its words."""
-
-    model_config = ConfigDict(extra="forbid")
 
     words_hash: Hex = Field(min_length=64, max_length=64)
     word_count: Annotated[int, Field(ge=1, le=1000)]
@@ -145,10 +140,8 @@ class PortableRejection(Record):
     rejected_at: UtcDatetime
 
 
-class PortableReview(Record):
+class PortableReview(Record, extra="forbid"):
     """A memory, by its ``id``, that somebody is to look at: see ``Review``."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: MemoryId
     replaced_by: MemoryId | None = None
@@ -158,10 +151,8 @@ class PortableReview(Record):
     session_id: Label | None = None
 
 
-class PortableEntityStatement(Record):
+class PortableEntityStatement(Record, extra="forbid"):
     """What one memory says of an entity, where that is not what the entity says."""
-
-    model_config = ConfigDict(extra="forbid")
 
     name: Name | None = None
     type: Text | None = None
@@ -170,10 +161,8 @@ class PortableEntityStatement(Record):
     updated_at: UtcDatetime | None = None
 
 
-class PortableEdgeStatement(Record):
+class PortableEdgeStatement(Record, extra="forbid"):
     """What one memory says of a relationship, where that is not what the relationship says."""
-
-    model_config = ConfigDict(extra="forbid")
 
     confidence: Confidence | None = None
     temporal_context: Text | None = None
@@ -185,15 +174,13 @@ class PortableEdgeStatement(Record):
     updated_at: UtcDatetime | None = None
 
 
-class PortableEntity(Record):
+class PortableEntity(Record, extra="forbid"):
     """An entity of the graph; ``sources`` are the memories that speak of it.
 
     Of those, ``undone`` do not at present; ``statements`` has what one says otherwise than all
     together. ``alias_sources`` has the memory of an alias that was learned from one. ``by_hand``
     says that it needs none.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     id: MemoryId
     name: Name
@@ -211,10 +198,8 @@ class PortableEntity(Record):
     statements: dict[MemoryId, PortableEntityStatement] = Field(default_factory=dict)
 
 
-class PortableRelationship(Record):
+class PortableRelationship(Record, extra="forbid"):
     """What holds between two entities, given by their ids, and the memories that say so."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: MemoryId
     source_id: MemoryId
@@ -248,10 +233,8 @@ class PortableRelationship(Record):
         return self
 
 
-class PortableModel(Record):
+class PortableModel(Record, extra="forbid"):
     """The model that the vectors were made with."""
-
-    model_config = ConfigDict(extra="forbid")
 
     model: Text = Field(min_length=1, max_length=200)
     dimensions: int = Field(ge=1, le=20_000)
@@ -261,10 +244,8 @@ class PortableModel(Record):
     vector_weight: FiniteFloat = 1.0
 
 
-class PortableVector(Record):
+class PortableVector(Record, extra="forbid"):
     """The vector of a memory; ``hash`` is that of the text that it was made from."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: MemoryId
     hash: Hex = Field(min_length=32, max_length=32)
@@ -331,10 +312,8 @@ WHOLE_MEMORY: Final = frozenset(
 """The columns that a change must tell that adds or deletes a memory."""
 
 
-class PortableChange(Record):
+class PortableChange(Record, extra="forbid"):
     """A change of a memory. An ``ADD`` without ``new`` added it as it stands in the file."""
-
-    model_config = ConfigDict(extra="forbid")
 
     id: MemoryId
     event: Literal["ADD", "UPDATE", "DELETE"]
@@ -358,10 +337,8 @@ class PortableChange(Record):
         return self
 
 
-class PortableTombstone(Record):
+class PortableTombstone(Record, extra="forbid"):
     """A mark of a memory that was erased: keyed hashes of its id, or of what it said."""
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: Literal["id", "content"]
     key: Hex = Field(min_length=32, max_length=32)
@@ -369,10 +346,8 @@ class PortableTombstone(Record):
     erased_at: UtcDatetime
 
 
-class PortableAgent(Record):
+class PortableAgent(Record, extra="forbid"):
     """What a file tells of the agent: its settings, and what a whole store tells beside."""
-
-    model_config = ConfigDict(extra="forbid")
 
     agent_id: Text | None = None
     created_at: UtcDatetime | None = None

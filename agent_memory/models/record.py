@@ -34,10 +34,9 @@ class Record(BaseModel):
         return cast("Self", _defaults[cls])
 
 
-class SparseRecord(Record):
+class SparseRecord(Record, frozen=True):
     """A model whose optional fields are left out of its JSON where they are not given, as in C."""
 
-    model_config = ConfigDict(frozen=True)
     is_sparse: ClassVar[bool] = True
 
     @model_serializer(mode="wrap")

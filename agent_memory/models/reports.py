@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.record import Record
@@ -12,10 +12,8 @@ OnConflict = Literal["skip", "replace", "newer", "keep-both"]
 """What an import does with a memory that is there already, with another content."""
 
 
-class ImportNote(Record):
+class ImportNote(Record, frozen=True):
     """Something about one entry of a file: where it stands, and what is to be said."""
-
-    model_config = ConfigDict(frozen=True)
 
     place: str
     memory_id: str | None = None
@@ -70,14 +68,12 @@ class Plan:
     settings: dict[str, object] = field(default_factory=dict)
 
 
-class MoveReport(Record):
+class MoveReport(Record, frozen=True):
     """What was moved, from where and to where: how many rows of each kind.
 
     ``written`` counts the rows that were not there yet, or differed: fewer than ``rows`` where a
     move that had stopped went on.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     agent_id: str
     source: str
@@ -91,10 +87,8 @@ class MoveReport(Record):
     written: int = Field(ge=0)
 
 
-class ExportReport(Record):
+class ExportReport(Record, frozen=True):
     """What was written out, where, and what has no place in the format."""
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     format: str
@@ -102,15 +96,13 @@ class ExportReport(Record):
     notes: list[str] = Field(default_factory=list)
 
 
-class BackupFile(Record):
+class BackupFile(Record, frozen=True):
     """One of the backups beside an agent's file.
 
     ``made_at`` is the time in its name, else that of its last change. ``reason`` says what it was
     made before; ``None`` is one made by hand. ``memory_count`` includes archived memories; it is
     ``None`` where the file cannot be read, and ``problem`` says why.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     made_at: UtcDatetime
@@ -120,7 +112,7 @@ class BackupFile(Record):
     problem: str | None = None
 
 
-class RestoreReport(Record):
+class RestoreReport(Record, frozen=True):
     """What a memory was restored from.
 
     ``replaced`` is where the file is kept that was there before, if there was one and it was to be
@@ -130,8 +122,6 @@ class RestoreReport(Record):
     ``rejected`` is how many of the restored memories hold a rejected value, ``erased`` how many of
     the backup's were erased since it was made, and so were left out.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     backup: str
@@ -143,14 +133,12 @@ class RestoreReport(Record):
     erased: int = Field(default=0, ge=0)
 
 
-class ErasedCopy(Record):
+class ErasedCopy(Record, frozen=True):
     """A file beside the store that may hold what was erased: a backup, or a file set aside.
 
     ``erased``: the memories were taken out of it. ``found``: its bytes still hold a piece of them.
     ``problem`` says why it could not be erased, or looked through.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     path: str
     erased: bool = False
@@ -158,7 +146,7 @@ class ErasedCopy(Record):
     problem: str | None = None
 
 
-class ErasureReceipt(Record):
+class ErasureReceipt(Record, frozen=True):
     """What was erased, and what the files were found to hold afterwards. It has none of it.
 
     ``ids`` are the memories that were named; ``memories``, ``changes`` (rows of the history) and
@@ -172,8 +160,6 @@ class ErasureReceipt(Record):
     ``beyond`` says where a database that the library does not own may still have it: there no bytes
     are looked through, but all rows are.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     ids: list[str]
     memories: int = Field(ge=0)

@@ -2,28 +2,26 @@
 
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.record import Record
 
 
-class KindLimit(Record):
+class KindLimit(Record, extra="forbid", frozen=True):
     """How many memories of a kind there may be that are not archived, and how large.
 
     ``max_bytes`` is of their contents in UTF-8, in bytes. A ``hard`` limit refuses what would go
     beyond it; beyond a ``soft`` one, ``tidy`` archives the least used.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     max_memories: int | None = Field(default=None, ge=1)
     max_bytes: int | None = Field(default=None, ge=1)
     enforcement: Literal["hard", "soft"] = "soft"
 
 
-class RetentionPolicy(Record):
+class RetentionPolicy(Record, extra="forbid", frozen=True):
     """What ``tidy`` archives; ``None`` switches a rule off. Core memories have a limit at most.
 
     Learnings are archived ``archive_learnings_after_days`` after they were last used or changed,
@@ -31,8 +29,6 @@ class RetentionPolicy(Record):
     ``recent_days``, is of high importance or was promoted by hand is never touched. A day has 24
     hours, and what is exactly so many days old is no longer recent, and old enough to go.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     archive_learnings_after_days: int | None = Field(default=None, ge=1)
     archive_tasks_after_days: int | None = Field(default=None, ge=1)
@@ -69,13 +65,11 @@ Retention = Annotated[RetentionPolicy, BeforeValidator(_preset)]
 """A field that takes a policy or a preset's name."""
 
 
-class TidyItem(Record):
+class TidyItem(Record, frozen=True):
     """A memory that ``tidy`` archives, and why.
 
     ``last_used`` is when it was last found by a search, stored or changed.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     memory_id: str
     kind: MemoryKind
@@ -84,14 +78,12 @@ class TidyItem(Record):
     last_used: UtcDatetime
 
 
-class TidyReport(Record):
+class TidyReport(Record, frozen=True):
     """What ``tidy`` archived, or with ``dry_run`` would archive.
 
     ``kept`` says which limits are passed all the same, and why; ``backup`` is the path of the
     backup that was made before, if one was.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     dry_run: bool
     archived: list[TidyItem] = Field(default_factory=list)
@@ -99,10 +91,8 @@ class TidyReport(Record):
     backup: str | None = None
 
 
-class Undone(Record):
+class Undone(Record, frozen=True):
     """What ``undo`` undid: a verb, or the event of one change, its changes and their memories."""
-
-    model_config = ConfigDict(frozen=True)
 
     verb: str
     change_ids: list[int]

@@ -3,7 +3,6 @@
 from datetime import datetime
 
 from pydantic import (
-    ConfigDict,
     Field,
     PrivateAttr,
     ValidationInfo,
@@ -17,10 +16,8 @@ from agent_memory.models.record import Record
 from agent_memory.models.times import now_utc
 
 
-class ScratchpadMemoryEntry(Record):
+class ScratchpadMemoryEntry(Record, frozen=True):
     """A memory as the scratchpad shows it: without embedding and metadata."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     timestamp: UtcDatetime
@@ -74,10 +71,8 @@ class Scratchpad(Record):
         return max((use for use in uses if use is not None), default=entry.timestamp)
 
 
-class Promotion(Record):
+class Promotion(Record, frozen=True):
     """What ``promote`` did: whether the memory is new there, and what left to make room."""
-
-    model_config = ConfigDict(frozen=True)
 
     memory_id: str
     promoted: bool

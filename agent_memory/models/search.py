@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, overload
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agent_memory.models.enums import Importance, MatchType, MemoryKind, MemoryType, TaskStatus
 from agent_memory.models.field_types import Tags, Text, UtcDatetime, UtcEnd
@@ -11,16 +11,14 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 
 
-class DateRange(Record):
+class DateRange(Record, extra="forbid", frozen=True):
     """From ``start`` to ``end``, both included, either open. A date alone ends with its day."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     start: UtcDatetime | None = None
     end: UtcEnd | None = None
 
 
-class SearchFilters(Record):
+class SearchFilters(Record, extra="forbid", frozen=True):
     """What a memory must be like to be found at all.
 
     Each field that is given must hold; of ``ids``, it must have one. ``custom_filters`` are
@@ -30,8 +28,6 @@ class SearchFilters(Record):
     that a memory does not have makes every condition on it false but ``ne`` and ``nin``.
     ``archived`` is false unless given: true finds archived memories alone, ``None`` both.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     ids: list[Text] | None = None
     user_id: Text | None = None
@@ -58,7 +54,7 @@ class SearchFilters(Record):
         return any(value is not None and value != {} for value in filters.values())
 
 
-class ScoreExplanation(Record):
+class ScoreExplanation(Record, frozen=True):
     """How a hit came to its place, part by part. Which weights they have, ``evidence.py`` says.
 
     ``keyword`` is what its own words are worth, ``keyword_neighbours`` what is said around it in
@@ -75,8 +71,6 @@ class ScoreExplanation(Record):
     fourth place is kept for that. ``variants`` has, for words of the query, what stands in the
     memory in their place: another form, its parts, or the word that was meant by a misspelt one.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     keyword: float
     keyword_neighbours: float
@@ -98,7 +92,7 @@ class ScoreExplanation(Record):
     variants: dict[str, str] = Field(default_factory=dict)
 
 
-class MemorySearchResult(Record):
+class MemorySearchResult(Record, frozen=True):
     """One memory that a search found.
 
     ``similarity`` is 0 to 1; ``relevance_score`` is similarity × freshness × access boost,
@@ -108,8 +102,6 @@ class MemorySearchResult(Record):
     words, and were left out for it. ``score`` takes the score apart, when that was asked for with
     ``explain``.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     memory: Memory
     relevance_score: float = Field(ge=0.0)
@@ -121,10 +113,8 @@ class MemorySearchResult(Record):
     score: ScoreExplanation | None = None
 
 
-class NearMiss(Record):
+class NearMiss(Record, frozen=True):
     """A memory that a search did not return, and why; with ``explain``, its score."""
-
-    model_config = ConfigDict(frozen=True)
 
     memory_id: str
     content: str
@@ -133,7 +123,7 @@ class NearMiss(Record):
     score: ScoreExplanation | None = None
 
 
-class SearchMetadata(Record):
+class SearchMetadata(Record, frozen=True):
     """How a search went: its time, what it was limited to, and why it found little.
 
     ``reason`` is ``None`` when it returned as many as were asked for, else one of ``empty_query``,
@@ -141,8 +131,6 @@ class SearchMetadata(Record):
     ``below_similarity_threshold`` and ``below_confidence``; ``explanation`` says it in words.
     Times are milliseconds.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     query_time: UtcDatetime
     processing_time_ms: float
@@ -157,15 +145,13 @@ class SearchMetadata(Record):
     near_misses: list[NearMiss] = Field(default_factory=list)
 
 
-class SearchResults(Record, Sequence[MemorySearchResult]):
+class SearchResults(Record, Sequence[MemorySearchResult], frozen=True):
     """What a search returns: a sequence of hits, best first, and how it went.
 
     ``total_count`` is how many memories matched, of which the hits are the first ``limit``; it
     stops counting at the number of candidates that a search looks at, and is never less than the
     hits: those found for their neighbours alone count as well.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     results: list[MemorySearchResult]
     total_count: int

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Final
 
 from pydantic import (
     BeforeValidator,
-    ConfigDict,
     Field,
     StrictBool,
     ValidationInfo,
@@ -54,17 +53,15 @@ class SessionType(StrEnum):
     RUN = "RUN"
 
 
-class SessionPermissions(SparseRecord):
+class SessionPermissions(SparseRecord, extra="forbid"):
     """What a session may do. Everything, unless it is said otherwise."""
-
-    model_config = ConfigDict(extra="forbid")
 
     read: StrictBool = True
     write: StrictBool = True
     delete: StrictBool = True
 
 
-class SessionContext(SparseRecord):
+class SessionContext(SparseRecord, extra="forbid"):
     """Whose memories are meant: a user's, and of these an agent's or a run's.
 
     ``session_type`` follows from the ids where it is not given: RUN with a ``run_id``, else AGENT
@@ -74,8 +71,6 @@ class SessionContext(SparseRecord):
     Making one from wrong values raises Pydantic's ``ValidationError``; ``SessionContext.of`` raises
     ``InvalidSession``.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     user_id: SessionName
     agent_id: SessionName | None = None

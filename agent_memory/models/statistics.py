@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.record import Record
@@ -10,43 +10,37 @@ from agent_memory.models.record import Record
 PeriodUnit = Literal["day", "week", "month", "year", "decade", "century"]
 
 
-class Series(Record):
+class Series(Record, frozen=True):
     """The memories that share a value: ``count`` in all, and ``counts``, how many in each period.
 
     ``name`` is the value; ``None`` stands for memories without one. What is dated after the last
     period is in ``count`` alone.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     name: str | None
     count: int = Field(ge=0)
     counts: list[int]
 
 
-class Breakdown(Record):
+class Breakdown(Record, frozen=True):
     """The memories by the values of one field, the most frequent first.
 
     ``value_count`` is how many values there are. Those beyond the first are ``others``, together,
     by period.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     value_count: int = Field(ge=0)
     series: list[Series]
     others: list[int]
 
 
-class Growth(Record):
+class Growth(Record, frozen=True):
     """What the history tells of how a memory grew, by period.
 
     ``added``, ``changed`` and ``deleted`` count changes; bringing a deleted memory back adds it.
     ``memories``, archived ones too, and ``content_bytes``, of their contents in UTF-8, are at the
     end of each period. What was erased for good has left the history, and these figures too.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     added: list[int]
     changed: list[int]
@@ -55,7 +49,7 @@ class Growth(Record):
     content_bytes: list[int]
 
 
-class RecallStatistics(Record):
+class RecallStatistics(Record, frozen=True):
     """What the event log tells of the use of a memory, by period.
 
     ``searches`` counts searches, ``unanswered`` those of them that returned nothing, or nothing
@@ -64,8 +58,6 @@ class RecallStatistics(Record):
     the mean since ``first_event``, the first that the log still has. All are zero where the setting
     ``event_log`` was ``off``.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     event_log: Literal["off", "brief", "full"]
     first_event: UtcDatetime | None = None
@@ -76,7 +68,7 @@ class RecallStatistics(Record):
     memories_per_day: float = Field(ge=0.0)
 
 
-class RecalledMemory(Record):
+class RecalledMemory(Record, frozen=True):
     """A memory that searches return often.
 
     ``share`` is its accesses as a share of all searches, 0 to 1; ``None`` where there were fewer
@@ -84,22 +76,18 @@ class RecalledMemory(Record):
     at least. What answers every question answers none.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     memory_id: str
     access_count: int = Field(ge=1)
     share: float | None = None
     is_too_often: bool = False
 
 
-class Gap(Record):
+class Gap(Record, frozen=True):
     """A question that the memory does not answer, with all that are asked in the same words.
 
     ``question`` is how it was last asked, ``asked`` how often, ``unanswered`` how often in vain:
     the last time too, else it is no gap any more. ``best_similarity`` is that of the best hit then.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     question: str
     asked: int = Field(ge=1)
@@ -108,14 +96,12 @@ class Gap(Record):
     best_similarity: float = Field(ge=0.0, le=1.0)
 
 
-class OldAnswer(Record):
+class OldAnswer(Record, frozen=True):
     """A memory that was the first hit of three searches or more, and is 90 days old or more.
 
     ``age_days`` counts from when it was last written. ``questions`` are the last three, where the
     event log holds texts.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     memory_id: str
     asked: int = Field(ge=1)
@@ -124,24 +110,20 @@ class OldAnswer(Record):
     questions: list[str] = Field(default_factory=list)
 
 
-class Contradiction(Record):
+class Contradiction(Record, frozen=True):
     """A memory that another one seems to contradict: a review that waits for a decision."""
-
-    model_config = ConfigDict(frozen=True)
 
     review_id: int
     memory_id: str
     replaced_by: str | None = None
 
 
-class Recommendation(Record):
+class Recommendation(Record, frozen=True):
     """Memories to look at, or to archive, why, and the one command that does it.
 
     ``review_id`` is the review that waits for a decision, ``same_as`` the memory that says what
     these say: ``merge`` makes one of them.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     action: Literal["review", "archive"]
     memory_ids: list[str]
@@ -151,7 +133,7 @@ class Recommendation(Record):
     same_as: str | None = None
 
 
-class MemoryStatistics(Record):
+class MemoryStatistics(Record, frozen=True):
     """Figures of a memory, from ``since`` (``None``: from the beginning) to ``until``.
 
     ``periods`` are the first days of the periods, ISO 8601, each one ``period_unit`` long: 31 of
@@ -170,8 +152,6 @@ class MemoryStatistics(Record):
     have the first ``limit``, the counts beside them count all. All of these describe the memory as
     it is now, whatever ``since`` is; but gaps and old answers are of the searches since.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     agent_id: str
     since: UtcDatetime | None

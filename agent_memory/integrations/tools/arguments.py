@@ -13,7 +13,6 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import (
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     model_validator,
@@ -76,10 +75,8 @@ MemoryId = Annotated[
 ]
 
 
-class Arguments(BaseModel):
+class Arguments(BaseModel, extra="forbid", hide_input_in_errors=True):
     """What all arguments have in common: unknown names are refused, texts are never quoted."""
-
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 
     @model_validator(mode="before")
     @classmethod

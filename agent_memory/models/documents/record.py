@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from pydantic import (
-    ConfigDict,
     Field,
     FiniteFloat,
     PlainSerializer,
@@ -30,13 +29,11 @@ _NINE: Final = frozenset(MemoryCategory.all_values())
 # The record ---------------------------------------------------------------------------------
 
 
-class MemoryRecordMetadata(SparseRecord):
+class MemoryRecordMetadata(SparseRecord, extra="forbid"):
     """Whose a record is, when it was made and changed, and what it is about.
 
     C asks for a ``user_id``; a memory that is about nobody has none here.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     user_id: Label | None = None
     agent_id: Label | None = None
@@ -49,15 +46,13 @@ class MemoryRecordMetadata(SparseRecord):
     custom_metadata: CustomMetadata | None = None
 
 
-class MemoryRecord(SparseRecord):
+class MemoryRecord(SparseRecord, extra="forbid"):
     """A memory as a record: nested metadata, a score where a search found it, a version.
 
     ``id`` is a UUID, or an id of this library. What is ``None`` is left out of its JSON, whose keys
     stand in one order. ``score`` is finite, ``version`` counts from 1. Making one
     from wrong values raises Pydantic's ``ValidationError``.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     id: MemoryId
     content: Content
@@ -158,13 +153,11 @@ Limit = Annotated[int, Field(strict=True, ge=1, le=MAX_SEARCH_LIMIT)]
 Threshold = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
-class SearchQuery(SparseRecord):
+class SearchQuery(SparseRecord, extra="forbid"):
     """What is asked of a search: any text, filters, and how many records at most.
 
     ``limit`` is 1 to 100. ``include_embeddings`` asks for the records' vectors too.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str
     filters: GivenFilters = Field(default_factory=SearchFilters)
@@ -195,14 +188,12 @@ class SearchQuery(SparseRecord):
         return arguments
 
 
-class RecordSearchMetadata(SparseRecord):
+class RecordSearchMetadata(SparseRecord, extra="forbid"):
     """How a search went. Times are whole milliseconds.
 
     Ours are ``explanation``, why it found nothing, and ``degraded``, what it had to do without;
     both are left out of the JSON where there is nothing to say.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     query_time: UtcDatetime
     processing_time_ms: int = Field(ge=0)
@@ -213,13 +204,11 @@ class RecordSearchMetadata(SparseRecord):
     degraded: list[str] | None = None
 
 
-class MemorySearchResponse(SparseRecord):
+class MemorySearchResponse(SparseRecord, extra="forbid"):
     """What a search found: records, best first, and how it went.
 
     ``total_count`` is how many memories matched, of which the records are the first.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     results: list[MemoryRecord]
     total_count: int = Field(ge=0)

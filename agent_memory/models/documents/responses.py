@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from agent_memory.models.conversation import ExtractedFacts, MemoryOperations, Message
 from agent_memory.models.documents.record import GivenFilters, Limit, MemoryRecord, Threshold
@@ -64,10 +64,8 @@ class SuccessResponse(SparseRecord):
 # Adding -------------------------------------------------------------------------------------
 
 
-class AddMemoryRequest(SparseRecord):
+class AddMemoryRequest(SparseRecord, extra="forbid"):
     """Messages to be remembered, whose they are, and what all that comes of them has."""
-
-    model_config = ConfigDict(extra="forbid")
 
     messages: list[Message] = Field(min_length=1)
     user_id: SessionName
@@ -134,14 +132,12 @@ class AddMemoryResponse(SparseRecord):
 # Searching ----------------------------------------------------------------------------------
 
 
-class SearchMemoryRequest(SparseRecord):
+class SearchMemoryRequest(SparseRecord, extra="forbid"):
     """What is looked for, and among whose memories; any text is a query.
 
     ``limit`` is 1 to 100, and 10 unless it is given; ``score_threshold`` (0 to 1) drops what is
     less alike.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     query: str
     user_id: SessionName

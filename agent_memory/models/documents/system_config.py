@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import (
     AfterValidator,
-    ConfigDict,
     Field,
     PlainSerializer,
     PlainValidator,
@@ -83,14 +82,13 @@ def reference_in(text: str | None) -> str | None:
     return None if match is None else match[1]
 
 
-class ConfigSection(SparseRecord):
+class ConfigSection(SparseRecord, extra="forbid", protected_namespaces=()):
     """One section of the configuration. A text of it may be ``${NAME}``: an environment variable.
 
     A reference is kept as it is, and looked up when the value is asked for. Making one from wrong
     values raises Pydantic's ``ValidationError``.
     """
 
-    model_config = ConfigDict(extra="forbid", protected_namespaces=())
     section: ClassVar[str] = ""
 
     @model_validator(mode="before")
@@ -320,15 +318,13 @@ class MonitoringConfig(ConfigSection):
         return _LEVELS.get(self.log_level) or logging.getLevelNamesMapping()[self.log_level]
 
 
-class SystemConfig(SparseRecord):
+class SystemConfig(SparseRecord, extra="forbid"):
     """The configuration of a whole system. Every section may be left out.
 
     Without ``llm`` conversations are read by rules, without ``embedder`` the agent's own settings
     say which there is. ``load_system_config`` reads one; its JSON has every key covered, but
     references to the environment as they were given.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     llm: LLMConfig | None = None
     vector_store: VectorStoreConfig | None = None
