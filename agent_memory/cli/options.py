@@ -7,7 +7,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
@@ -255,57 +255,51 @@ def _remember_printed_as(
         session.form = value
 
 
-json_option = click.option(
-    "--json", is_flag=True, expose_value=False, callback=_remember_printed_as, help="Print JSON."
-)
-
-
 def _remember_full(context: click.Context, _: click.Parameter, value: bool) -> None:
     context.find_object(Session).full = value  # type: ignore[union-attr]
 
 
-def listing_options(command: Command) -> Command:
-    """Add the options that say how a list is printed."""
-    for option in (
-        click.option(
-            "--full",
-            is_flag=True,
-            expose_value=False,
-            callback=_remember_full,
-            help="Show long texts whole.",
-        ),
-        click.option(
-            "--nl",
-            is_flag=True,
-            expose_value=False,
-            callback=_remember_printed_as,
-            help="Print JSON, one row a line.",
-        ),
-        click.option(
-            "--csv",
-            is_flag=True,
-            expose_value=False,
-            callback=_remember_printed_as,
-            help="Print CSV.",
-        ),
-        click.option(
-            "--fmt",
-            type=click.Choice(TABLE_FORMS),
-            expose_value=False,
-            callback=_remember_printed_as,
-            help="Print a table in this form.",
-        ),
-        click.option(
-            "--table",
-            is_flag=True,
-            expose_value=False,
-            callback=_remember_printed_as,
-            help="Print a table in Markdown, or as --fmt says.",
-        ),
-        json_option,
-    ):
-        command = option(command)
-    return command
+def _printing(
+    name: str, what: str, forms: Sequence[str] | None = None
+) -> Callable[[Command], Command]:
+    """Return an option that says how a result is printed: a flag, or one of some forms."""
+    return click.option(
+        name,
+        is_flag=forms is None,
+        type=None if forms is None else click.Choice(forms),
+        expose_value=False,
+        callback=_remember_printed_as,
+        help=what,
+    )
+
+
+def _all_of(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Return the decorator that adds several options to a command; help lists the last first."""
+
+    def decorated(command: Command) -> Command:
+        for option in options:
+            command = option(command)
+        return command
+
+    return decorated
+
+
+json_option = _printing("--json", "Print JSON.")
+listing_options = _all_of(
+    click.option(
+        "--full",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_full,
+        help="Show long texts whole.",
+    ),
+    _printing("--nl", "Print JSON, one row a line."),
+    _printing("--csv", "Print CSV."),
+    _printing("--fmt", "Print a table in this form.", TABLE_FORMS),
+    _printing("--table", "Print a table in Markdown, or as --fmt says."),
+    json_option,
+)
+"""How a list is printed."""
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
@@ -416,33 +410,24 @@ def ask(question: str) -> bool:
     return answer.strip().lower() in ("y", "yes")
 
 
-def description_options(command: Command) -> Command:
-    """Add the options that say what a memory is like, for `store` and `update`."""
-    for option in (
-        click.option(
-            "--category",
-            "-c",
-            help="preference, decision, note, …",
-            shell_complete=complete_categories,
-        ),
-        click.option("--tag", "-t", "tags", multiple=True, help="A tag; may be repeated."),
-        click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),
-        click.option("--importance", type=click.Choice([level.value for level in Importance])),
-        click.option("--user", "user_id", help="Whom it is about."),
-        click.option("--run", "run_id", help="The run that it belongs to."),
-        click.option("--timestamp", type=Moment(), help="When it was learned (now)."),
-        click.option("--metadata", type=JsonObject(), help="A JSON object of anything else."),
-        click.option(
-            "--status",
-            type=click.Choice([status.value for status in TaskStatus]),
-            help="Of a task.",
-        ),
-        click.option("--blocker", "blockers", multiple=True, help="What blocks a task."),
-        click.option("--outcome", help="What came of a task."),
-    ):
-        command = option(command)
-    return command
-
+description_options = _all_of(
+    click.option(
+        "--category", "-c", help="preference, decision, note, …", shell_complete=complete_categories
+    ),
+    click.option("--tag", "-t", "tags", multiple=True, help="A tag; may be repeated."),
+    click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),
+    click.option("--importance", type=click.Choice([level.value for level in Importance])),
+    click.option("--user", "user_id", help="Whom it is about."),
+    click.option("--run", "run_id", help="The run that it belongs to."),
+    click.option("--timestamp", type=Moment(), help="When it was learned (now)."),
+    click.option("--metadata", type=JsonObject(), help="A JSON object of anything else."),
+    click.option(
+        "--status", type=click.Choice([status.value for status in TaskStatus]), help="Of a task."
+    ),
+    click.option("--blocker", "blockers", multiple=True, help="What blocks a task."),
+    click.option("--outcome", help="What came of a task."),
+)
+"""What a memory is like, for `store` and `update`."""
 
 on_secret_option = click.option(
     "--on-secret",
@@ -451,43 +436,38 @@ on_secret_option = click.option(
 )
 
 
-def filter_options(command: Command) -> Command:
-    """Add the options that narrow a search down, for `search` and `recent`."""
-    for option in (
-        click.option("--since", type=Moment(), help="From this time on: 2026-01-28 (UTC), 7d."),
-        click.option(
-            "--until", type=Moment(ends=True), help="Until this time: 2026-01-28 (all of it), 7d."
-        ),
-        click.option(
-            "--category",
-            "-c",
-            "categories",
-            multiple=True,
-            help="May be repeated.",
-            shell_complete=complete_categories,
-        ),
-        click.option("--tag", "-t", "tags", multiple=True, help="May be repeated: all must be."),
-        click.option("--any-tag", is_flag=True, help="One of the tags is enough."),
-        click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),
-        click.option("--importance", type=click.Choice([level.value for level in Importance])),
-        click.option(
-            "--status",
-            "task_status",
-            type=click.Choice([status.value for status in TaskStatus]),
-            help="Tasks that are so far.",
-        ),
-        click.option("--session", "session_id", help="Stored by this session."),
-        click.option("--user", "user_id", help="About this user."),
-        click.option("--run", "run_id", help="Of this run."),
-        click.option(
-            "--where",
-            type=JsonObject(),
-            help='Conditions on metadata: {"confidence": {"gte": 0.9}}.',
-        ),
-        click.option("--archived", is_flag=True, help="Among the archived ones."),
-    ):
-        command = option(command)
-    return command
+filter_options = _all_of(
+    click.option("--since", type=Moment(), help="From this time on: 2026-01-28 (UTC), 7d."),
+    click.option(
+        "--until", type=Moment(ends=True), help="Until this time: 2026-01-28 (all of it), 7d."
+    ),
+    click.option(
+        "--category",
+        "-c",
+        "categories",
+        multiple=True,
+        help="May be repeated.",
+        shell_complete=complete_categories,
+    ),
+    click.option("--tag", "-t", "tags", multiple=True, help="May be repeated: all must be."),
+    click.option("--any-tag", is_flag=True, help="One of the tags is enough."),
+    click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),
+    click.option("--importance", type=click.Choice([level.value for level in Importance])),
+    click.option(
+        "--status",
+        "task_status",
+        type=click.Choice([status.value for status in TaskStatus]),
+        help="Tasks that are so far.",
+    ),
+    click.option("--session", "session_id", help="Stored by this session."),
+    click.option("--user", "user_id", help="About this user."),
+    click.option("--run", "run_id", help="Of this run."),
+    click.option(
+        "--where", type=JsonObject(), help='Conditions on metadata: {"confidence": {"gte": 0.9}}.'
+    ),
+    click.option("--archived", is_flag=True, help="Among the archived ones."),
+)
+"""What narrows a search down, for `search` and `recent`."""
 
 
 def described(options: dict[str, Any], existing: Memory | None = None) -> dict[str, Any]:
