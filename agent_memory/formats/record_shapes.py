@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import ValidationError
-from agent_memory.models.columns import ORIGINAL_CATEGORY
-from agent_memory.models.enums import MemoryCategory, MemoryType
+from agent_memory.models.enums import MemoryType
 from agent_memory.models.fields import to_json, validate_agent_id
-from agent_memory.models.memory import Memory
+from agent_memory.models.memory import Memory, given_back
 from agent_memory.models.memory_fields import MEMORY_FIELDS, fields_beyond
 from agent_memory.models.portable import Entry, Section
 from agent_memory.models.times import format_time, parse_time
@@ -260,13 +259,3 @@ def as_it_came(memory: Memory) -> Memory:
     if metadata is memory.metadata:
         return memory
     return memory.model_copy(update={"category": category, "metadata": metadata})
-
-
-def given_back(memory: Memory) -> tuple[str, dict[str, Any]]:
-    """Return a memory's category and metadata as they were before an import changed them."""
-    original = memory.metadata.get(ORIGINAL_CATEGORY)
-    is_unknown = isinstance(original, str) and original not in MemoryCategory.all_values()
-    if memory.category != MemoryCategory.NOTE.value or not is_unknown:
-        return memory.category, memory.metadata
-    rest = {key: value for key, value in memory.metadata.items() if key != ORIGINAL_CATEGORY}
-    return str(original), rest

@@ -18,7 +18,7 @@ from pydantic import ValidationError as PydanticValidationError
 from agent_memory.errors import ValidationError
 from agent_memory.formats import settings
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
-from agent_memory.formats.record_shapes import LEFT_OUT, as_it_came, given_back
+from agent_memory.formats.record_shapes import LEFT_OUT, as_it_came
 from agent_memory.formats.yaml_reader import Item, read_items
 from agent_memory.formats.yaml_writer import flow
 from agent_memory.models.enums import MemoryCategory
@@ -30,7 +30,7 @@ from agent_memory.models.limits import (
     METADATA_FILENAME,
     SCRATCHPAD_FILENAME,
 )
-from agent_memory.models.memory import Memory
+from agent_memory.models.memory import Memory, given_back
 from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata, fields_beyond
 from agent_memory.models.portable import Entry, Natural, Positive, Section, fields_as_told
 from agent_memory.models.record import Record

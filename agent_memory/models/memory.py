@@ -5,7 +5,8 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from agent_memory.models.enums import HistoryEvent
+from agent_memory.models.columns import ORIGINAL_CATEGORY
+from agent_memory.models.enums import HistoryEvent, MemoryCategory
 from agent_memory.models.field_types import Content, Label, MemoryId, ScopeId, UtcDatetime
 from agent_memory.models.memory_fields import SharedFields, StoredFields
 from agent_memory.models.record import Record
@@ -133,3 +134,13 @@ class HistoryEntry(Record, frozen=True):
     session_id: str | None
     old_values: dict[str, Any] | None
     new_values: dict[str, Any] | None
+
+
+def given_back(memory: Memory) -> tuple[str, dict[str, Any]]:
+    """Return a memory's category and metadata as they were before an import changed them."""
+    original = memory.metadata.get(ORIGINAL_CATEGORY)
+    is_unknown = isinstance(original, str) and original not in list(MemoryCategory)
+    if memory.category != MemoryCategory.NOTE.value or not is_unknown:
+        return memory.category, memory.metadata
+    rest = {key: value for key, value in memory.metadata.items() if key != ORIGINAL_CATEGORY}
+    return str(original), rest

@@ -9,10 +9,9 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from agent_memory.formats.directory.layout import MAX_LINE_BYTES
-from agent_memory.formats.record_shapes import given_back
 from agent_memory.models.documents.record_rules import is_uuid4
 from agent_memory.models.enums import MemoryKind, TaskStatus
-from agent_memory.models.memory import Memory
+from agent_memory.models.memory import Memory, given_back
 from agent_memory.models.memory_fields import MEMORY_FIELDS, fields_beyond
 from agent_memory.models.times import format_time
 

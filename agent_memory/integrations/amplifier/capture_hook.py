@@ -192,7 +192,7 @@ def quietly(handle: Callable[[Mapping[str, Any]], Awaitable[None]]) -> Handler:
 async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = None) -> Cleanup:
     """Register the hooks. Nothing is opened before there is something to store.
 
-    ``config`` may have the options of the memory (``sharing.OPTIONS``) and the fields of
+    ``config`` may have the options of the memory (``shared_memory.OPTIONS``) and the fields of
     ``MemoryCaptureConfig``.
     """
     membership, rest = join(coordinator, config)

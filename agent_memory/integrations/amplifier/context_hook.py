@@ -102,7 +102,7 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
 
     The next request does not have it any more, unless the scratchpad has changed by then. Where
     ``context-memory-scratchpad`` is the context, which shows it all the time, nothing is injected.
-    ``config`` may have the options of the memory (``sharing.OPTIONS``), the fields of
+    ``config`` may have the options of the memory (``shared_memory.OPTIONS``), the fields of
     ``MemoryContextConfig``, and ``role``: ``user`` or ``system``.
     """
     membership, rest = join(coordinator, config)

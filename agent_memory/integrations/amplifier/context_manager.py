@@ -129,7 +129,7 @@ class ScratchpadContext:
 async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = None) -> Cleanup:
     """Mount the context manager. Nothing is opened before the first request.
 
-    ``config`` may have the options of the memory (``sharing.OPTIONS``), the fields of
+    ``config`` may have the options of the memory (``shared_memory.OPTIONS``), the fields of
     ``MemoryContextConfig``, ``role`` (``user`` or ``system``), and ``max_tokens``: what a model
     takes that does not say so itself (200,000).
     """

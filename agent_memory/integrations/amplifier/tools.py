@@ -61,8 +61,8 @@ def _without_orchestration(arguments: object) -> dict[str, Any]:
 async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = None) -> Cleanup:
     """Mount the tools. Nothing is opened before one of them is used.
 
-    ``config`` may have the options of the memory (``sharing.OPTIONS``), ``tools``, a list of the
-    names to mount instead of all, and ``max_query_results``, the most that a search or a
+    ``config`` may have the options of the memory (``shared_memory.OPTIONS``), ``tools``, a list of
+    the names to mount instead of all, and ``max_query_results``, the most that a search or a
     list returns (20, and 100 at most).
     """
     membership, rest = join(coordinator, config)

@@ -15,7 +15,7 @@ from agent_memory.models.documents.record_rules import CustomMetadata, Embedding
 from agent_memory.models.enums import MemoryCategory, MemoryType
 from agent_memory.models.field_types import Content, Label, MemoryId, Tags, Text, UtcDatetime
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
-from agent_memory.models.memory import Memory
+from agent_memory.models.memory import Memory, given_back
 from agent_memory.models.record import SparseRecord
 from agent_memory.models.search import SearchFilters, SearchResults
 
@@ -75,7 +75,7 @@ class MemoryRecord(SparseRecord, extra="forbid"):
         record that comes from elsewhere. What C has no place for (kind, importance, accesses, the
         session, a task's details) is left out.
         """
-        category, custom = _as_it_came(memory)
+        category, custom = given_back(memory)
         vector = memory.embedding if embedding is None else embedding
         return cls.model_construct(
             id=memory.id,
@@ -127,16 +127,6 @@ class MemoryRecord(SparseRecord, extra="forbid"):
             "metadata": metadata or None,
         }
         return {name: value for name, value in fields.items() if value is not None}
-
-
-def _as_it_came(memory: Memory) -> tuple[str, dict[str, Any]]:
-    """Return a memory's category and metadata, with a category that was unknown given back."""
-    original = memory.metadata.get(ORIGINAL_CATEGORY)
-    is_unknown = isinstance(original, str) and original not in _NINE
-    if memory.category != MemoryCategory.NOTE or not is_unknown:
-        return memory.category, memory.metadata
-    rest = {key: value for key, value in memory.metadata.items() if key != ORIGINAL_CATEGORY}
-    return str(original), rest
 
 
 # The search ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""``context-memory-scratchpad`` for bundles: it is all in ``integrations.amplifier.scratchpad``."""
+"""``context-memory-scratchpad`` for bundles: see ``integrations.amplifier.context_manager``."""
 
 from agent_memory.integrations.amplifier.context_manager import mount
 

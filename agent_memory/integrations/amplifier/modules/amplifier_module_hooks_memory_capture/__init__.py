@@ -1,4 +1,4 @@
-"""``hooks-memory-capture`` for bundles: all of it is in ``integrations.amplifier.capturing``."""
+"""``hooks-memory-capture`` for bundles: all of it is in ``integrations.amplifier.capture_hook``."""
 
 from agent_memory.integrations.amplifier.capture_hook import mount
 

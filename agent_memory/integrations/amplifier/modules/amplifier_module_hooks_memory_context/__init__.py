@@ -1,4 +1,4 @@
-"""``hooks-memory-context`` for bundles: all of it is in ``integrations.amplifier.reminding``."""
+"""``hooks-memory-context`` for bundles: all of it is in ``integrations.amplifier.context_hook``."""
 
 from agent_memory.integrations.amplifier.context_hook import mount
 
