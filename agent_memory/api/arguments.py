@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import ValidationError as PydanticValidationError
 
@@ -17,14 +17,13 @@ from agent_memory.models.duplicate import DuplicatePolicy
 from agent_memory.models.enums import MemoryOrder, is_decision, is_secret_decision
 from agent_memory.models.fields import clean_label, is_memory_id, new_session_name
 from agent_memory.models.memory import Memory
-from agent_memory.models.record import Record
+from agent_memory.models.record import Model
 from agent_memory.models.safety import SecretPolicy
 from agent_memory.models.search import SearchFilters
 from agent_memory.models.times import parse_end, parse_time, to_utc
 from agent_memory.runtime.files import is_there
 from agent_memory.runtime.paths import EMBEDDER_VARIABLE, SESSION_VARIABLE
 
-Model = TypeVar("Model", bound=Record)
 Clock = Callable[[], datetime]
 Time = date | str
 """An aware time, a naive one (which means UTC), a date, or ISO 8601 text of either."""

@@ -148,12 +148,9 @@ def _refuse_together(
 
 def _refuse_first(item: dict[str, Any]) -> None:
     """Refuse an agent's first memory before its file is made: else an empty agent would stay."""
-    from pydantic import ValidationError as PydanticValidationError  # noqa: PLC0415 - seldom
+    from agent_memory.models.record import validated  # noqa: PLC0415 - seldom
 
-    try:
-        agent_memory.MemoryInput.model_validate(item)
-    except PydanticValidationError as error:
-        raise ValidationError.from_pydantic(error) from error
+    validated(agent_memory.MemoryInput, item)
 
 
 def _content(argument: str | None) -> str:

@@ -6,14 +6,13 @@ ours, A's, B's with nothing but ``memories``, or one that was written by hand.
 
 import heapq
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, create_model
-from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats import settings
@@ -33,7 +32,7 @@ from agent_memory.models.limits import (
 from agent_memory.models.memory import Memory, given_back
 from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata, fields_beyond
 from agent_memory.models.portable import Entry, Natural, Positive, Section, fields_as_told
-from agent_memory.models.record import Record
+from agent_memory.models.record import Record, validated
 from agent_memory.models.row_repair import mended_text
 from agent_memory.models.scratchpad import ScratchpadMemoryEntry
 from agent_memory.models.times import NEWEST_TIME, parse_time, to_utc
@@ -377,7 +376,6 @@ class ScratchpadFile:
     config: dict[str, Any] = field(default_factory=dict)
 
 
-Model = TypeVar("Model", bound=Record)
 _USUAL_SIZE: Final = 50
 _LEAST_SIZE: Final = 10
 
@@ -429,21 +427,14 @@ def _take(scratchpad: ScratchpadFile, entry: Entry, seen: set[str]) -> None:
     if entry.error is not None:
         raise ValidationError(entry.error)
     if entry.section is Section.AGENT and "agent_id" in entry.fields:
-        scratchpad.agent_id = _validated(_Head, entry.fields).agent_id
+        scratchpad.agent_id = validated(_Head, entry.fields).agent_id
     elif entry.section is Section.AGENT:
         scratchpad.config |= entry.fields.get("config", {})
     elif entry.section is Section.MEMORY:
-        memory = _validated(_Entry, entry.fields).model_dump()
+        memory = validated(_Entry, entry.fields).model_dump()
         if memory["id"] in seen:
             raise ValidationError.of("id", "an earlier entry has it too", memory["id"])
         if memory["id"] is not None:
             seen.add(memory["id"])
         memory["updated_at"] = memory["updated_at"] or memory["timestamp"]
         scratchpad.memories.append(memory)
-
-
-def _validated(model: type[Model], data: Mapping[str, object]) -> Model:
-    try:
-        return model.model_validate(data)
-    except PydanticValidationError as error:
-        raise ValidationError.from_pydantic(error) from error

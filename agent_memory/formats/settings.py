@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError as PydanticValidationError
-
 from agent_memory.errors import ValidationError
 from agent_memory.formats import json_reader
 from agent_memory.formats.json_reader import JsonItem
@@ -19,6 +17,7 @@ from agent_memory.formats.protocol import Sample, Source, Written
 from agent_memory.formats.yaml_reader import read_items
 from agent_memory.models.agent import AgentConfig, AgentStats, MigrationInfo
 from agent_memory.models.portable import Entry, Section
+from agent_memory.models.record import validated
 from agent_memory.runtime.files import read_steadily, written_atomically
 
 MAX_BYTES: Final = 1_000_000
@@ -223,10 +222,7 @@ def _stats_of(stats: dict[str, Any]) -> AgentStats:
         for name, value in stats.items()
         if name in AgentStats.model_fields and value is not None
     }
-    try:
-        return AgentStats.model_validate(figures)
-    except PydanticValidationError as error:
-        raise ValidationError.from_pydantic(error, at=("stats",)) from error
+    return validated(AgentStats, figures, at=("stats",))
 
 
 def _agent_of_yaml(blocks: dict[str, object]) -> _AgentFields:

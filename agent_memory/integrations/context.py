@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import ValidationError as PydanticValidationError
-
-from agent_memory import MemoryContextConfig, ValidationError, render_memories
+from agent_memory import MemoryContextConfig, render_memories
 from agent_memory.integrations.identity import opener_of
+from agent_memory.models.record import validated
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession, Opener
@@ -114,7 +113,4 @@ def _config_of(
 ) -> MemoryContextConfig | None:
     if config is None or isinstance(config, MemoryContextConfig):
         return config
-    try:
-        return MemoryContextConfig.model_validate(config)
-    except PydanticValidationError as error:
-        raise ValidationError.from_pydantic(error) from error
+    return validated(MemoryContextConfig, config)

@@ -6,9 +6,13 @@ every annotation from its text, which takes 20 ms of the 200 that a command may 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final, Self, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, Self, TypeVar, cast
 
 from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import ValidationError as PydanticValidationError
+
+from agent_memory.errors import ValidationError
 
 
 class Record(BaseModel):
@@ -42,6 +46,19 @@ class SparseRecord(Record, frozen=True):
     @model_serializer(mode="wrap")
     def _without_absent(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
         return {name: value for name, value in dump(self).items() if value is not None}
+
+
+Model = TypeVar("Model", bound=Record)
+
+
+def validated(
+    model: type[Model], values: Mapping[str, object], *, at: Sequence[str | int] = ()
+) -> Model:
+    """Return the model that values describe; what is wrong is told in the library's own error."""
+    try:
+        return model.model_validate(values)
+    except PydanticValidationError as error:
+        raise ValidationError.from_pydantic(error, at=at) from error
 
 
 _defaults: Final[dict[type[Record], Record]] = {}

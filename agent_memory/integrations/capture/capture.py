@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from pydantic import ValidationError as PydanticValidationError
-
 from agent_memory import MemoryCaptureConfig, Observation, ValidationError
 from agent_memory.integrations.capture.observations import count_cues, scan
 from agent_memory.integrations.capture.queue import WorkQueue
@@ -29,6 +27,7 @@ from agent_memory.integrations.capture.writer import (
 from agent_memory.integrations.identity import opener_of
 from agent_memory.integrations.result_texts import texts_of
 from agent_memory.models.fields import clean_label, new_session_name
+from agent_memory.models.record import validated
 from agent_memory.runtime.paths import SESSION_VARIABLE
 
 if TYPE_CHECKING:
@@ -284,10 +283,7 @@ def _let_others_run() -> None:
 def _validated(config: MemoryCaptureConfig | Mapping[str, Any] | None) -> MemoryCaptureConfig:
     if config is None or isinstance(config, MemoryCaptureConfig):
         return config or MemoryCaptureConfig()
-    try:
-        return MemoryCaptureConfig.model_validate(dict(config))
-    except PydanticValidationError as error:
-        raise ValidationError.from_pydantic(error) from error
+    return validated(MemoryCaptureConfig, dict(config))
 
 
 def _session_name(session_id: str | None, memory: MemoryOrSession | Opener) -> str:

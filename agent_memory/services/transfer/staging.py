@@ -18,7 +18,6 @@ from enum import Enum
 from typing import Any, Final, Self
 
 from pydantic import BaseModel
-from pydantic import ValidationError as PydanticValidationError
 from pydantic_core import from_json
 from pydantic_core import to_json as to_json_bytes
 
@@ -53,7 +52,7 @@ from agent_memory.models.portable import (
     content_id,
 )
 from agent_memory.models.protocols import SecretScanner
-from agent_memory.models.record import Record
+from agent_memory.models.record import Record, validated
 from agent_memory.models.reports import ImportNote
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.times import format_time
@@ -268,11 +267,7 @@ class Staging:
         if fields is None:
             draft.is_left_out = True
             return
-        try:
-            record = _MODELS[entry.section].model_validate(fields)
-        except PydanticValidationError as error:
-            raise ValidationError.from_pydantic(error) from error
-        draft.values = _values_of(record)
+        draft.values = _values_of(validated(_MODELS[entry.section], fields))
         draft.repairs = [*entry.repairs]
 
     def _screen(self, draft: _Draft) -> None:
@@ -318,10 +313,7 @@ class Staging:
             return []
         unknown = sorted(config.keys() - AgentConfig.model_fields.keys())
         known_settings = {name: value for name, value in config.items() if name not in unknown}
-        try:
-            settings = AgentConfig.model_validate(known_settings)
-        except PydanticValidationError as error:
-            raise ValidationError.from_pydantic(error, at=("config",)) from error
+        settings = validated(AgentConfig, known_settings, at=("config",))
         values["config"] = settings.model_dump(mode="json", exclude_unset=True)
         self._categories.update(settings.categories)
         return [f"config: {name} is no setting here: left out" for name in unknown]
