@@ -10,11 +10,18 @@ import functools
 import json
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, TypeVar
 
-from agent_memory.errors import ConfigurationError, StorageError, StorageUnavailable
+from agent_memory.errors import (
+    AgentMemoryError,
+    ConfigurationError,
+    StorageError,
+    StorageLocked,
+    StorageUnavailable,
+)
 from agent_memory.models.limits import (
     DEFAULT_SCRATCHPAD_SIZE,
     MAX_SCRATCHPAD_SIZE,
@@ -28,6 +35,8 @@ if TYPE_CHECKING:
     from agent_memory.models.agent import AgentConfig
 
 _FLUSH_AFTER_SECONDS: Final = 0.5
+_CLOSE_SECONDS: Final = 0.5
+_BEAT_SECONDS: Final = 0.005
 _MOST_RETRIES: Final = 3
 
 Result = TypeVar("Result")
@@ -284,26 +293,41 @@ class UnitOfWork:
         if promoted is not None:
             self.on_promoted(promoted)
 
-    def flush(self, *, patiently: bool = False) -> None:
+    def flush(self, *, seconds: float = 0) -> None:
         """Write the pending counts now.
 
-        While another process is writing they stay pending, unless ``patiently``.
+        While another process is writing, for longer than ``seconds``, they stay pending.
         """
-        if self._pending.is_empty():
-            return
-        patience = contextlib.nullcontext() if patiently else self._engine.nowait()
-        try:
-            with patience, self.write():
-                pass
-        except (StorageError, ConfigurationError) as error:  # or it is another agent's file now
+        deadline = time.monotonic() + seconds
+        hindrance = self._hindrance()
+        while isinstance(hindrance, StorageLocked) and time.monotonic() < deadline:
+            time.sleep(_BEAT_SECONDS)
+            hindrance = self._hindrance()
+        if hindrance is not None:
             import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
 
-            logging.getLogger("agent_memory").info("access counts are kept for later: %s", error)
+            logging.getLogger("agent_memory").info(
+                "access counts are kept for later: %s", hindrance
+            )
+
+    def _hindrance(self) -> AgentMemoryError | None:
+        """Write the pending counts; return what keeps them from being written, if anything does."""
+        if self._pending.is_empty():
+            return None
+        try:
+            with self._engine.nowait(), self.write():
+                return None
+        except (StorageError, ConfigurationError) as error:  # or it is another agent's file now
+            return error
 
     def close(self) -> None:
-        """Write the pending counts, and take no more."""
+        """Write the pending counts, and take no more.
+
+        They are no reason to wait for another process longer than a write takes: whoever asked one
+        question waits for the end of its process.
+        """
         self._pending.cancel_flush()
-        self.flush(patiently=True)
+        self.flush(seconds=_CLOSE_SECONDS)
 
     def _write_counts(self, counts: PendingCounts, now: datetime) -> Promoted | None:
         if not counts.is_empty():

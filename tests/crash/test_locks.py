@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from conftest import database_of
@@ -49,3 +50,17 @@ def test_a_write_holds_the_lock_from_its_start(root: Path) -> None:
         words = [sys.executable, "-c", _TRIES_TO_WRITE, str(memory.path)]
         tried = subprocess.run(words, capture_output=True, text=True, timeout=30)
         assert tried.stdout == "database is locked\n"
+
+
+def test_a_search_is_not_kept_waiting_for_its_count(root: Path) -> None:
+    """Another program held the lock: the answer came after the five seconds of a write."""
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("Kafka is what we stream with")
+        words = [sys.executable, "-m", "agent_memory", "--root", str(root), "--agent", "bob"]
+        with database_of(memory).write():
+            started = time.monotonic()
+            asked = subprocess.run(
+                [*words, "search", "kafka"], capture_output=True, text=True, timeout=30
+            )
+            assert time.monotonic() - started < 4
+        assert "Kafka is what we stream with" in asked.stdout

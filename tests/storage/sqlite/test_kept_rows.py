@@ -90,7 +90,7 @@ def test_a_search_counts_and_what_is_kept_holds(memory: AgentMemory) -> None:
     first = stamp()
     for _ in range(3):
         memory.search("who lives in Rome?")
-        memory._store._unit_of_work.flush(patiently=True)
+        memory._store._unit_of_work.flush()
     assert memory.scratchpad().memories  # what was found for the third time is promoted
     assert stamp() == first
     assert answer(memory) == fresh_answer(memory) != before  # it was accessed three times more
