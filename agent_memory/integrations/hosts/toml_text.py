@@ -6,6 +6,7 @@ takes no library: only a whole table is added or taken away, or a line of it rep
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import tomllib
@@ -98,12 +99,14 @@ class TomlText:
         rest = _without(self.data(), path)
         line_end = "\r\n" if "\r\n" in before else "\n"
         self.text = "".join(f"{line}{line_end}" for line in lines)
-        if self.table(path) == expected and _without(self.data(), path) == rest:
-            return
+        with contextlib.suppress(ValidationError):  # a table in what is none is no TOML
+            if self.table(path) == expected and _without(self.data(), path) == rest:
+                return
         self.text = before
         raise ValidationError(
-            f"{self._name}: [{'.'.join(path)}] stands there in a form that cannot be changed line"
-            " by line: change it by hand"
+            f"{self._name}: [{'.'.join(path)}] cannot be changed line by line, for {path[0]!r}"
+            " stands there in another form: nothing was changed; make it a table, or change it by"
+            " hand"
         )
 
 

@@ -304,6 +304,17 @@ def test_toml_that_is_wrong_is_refused_untouched(home: Path, wrong: str) -> None
     assert not (home / ".codex" / "hooks.json").exists()
 
 
+@pytest.mark.parametrize("form", ["mcp_servers = 3", "mcp_servers = {}", "[[mcp_servers]]"])
+def test_toml_that_no_table_can_be_added_to_is_not_said_to_be_none(
+    home: Path, cli: Install, form: str
+) -> None:
+    (home / ".codex").mkdir()
+    (path := home / ".codex" / "config.toml").write_text(form)
+    message = cli("install", "codex", code=4)["message"]
+    assert "'mcp_servers' stands there in another form: nothing was changed" in message
+    assert path.read_text() == form
+
+
 def test_another_server_of_the_name_is_not_replaced(home: Path, cli: Install) -> None:
     other = json.dumps({"mcpServers": {SERVER: {"command": "npx", "args": ["other"]}}})
     (home / ".claude.json").write_text(other)
