@@ -34,6 +34,11 @@ Root = str | os.PathLike[str] | ServerAddress
 ROOT_VARIABLE: Final = "AGENT_MEMORY_ROOT"
 AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
 _NEARLY_A_SERVER: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+:/")
+_OF_LIBPQ: Final = r"(?:host|hostaddr|port|dbname|user|password|service|sslmode)"
+_KEYS_AND_VALUES: Final = re.compile(
+    rf"\s*(?:dbname|{_OF_LIBPQ}\s*=.*\s{_OF_LIBPQ})\s*=", re.DOTALL
+)
+"""How libpq writes an address too. One key alone, but for the database's, may name a folder."""
 SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
 EMBEDDER_VARIABLE: Final = "AGENT_MEMORY_EMBEDDER"
 
@@ -107,6 +112,12 @@ def _refuse_near_address(text: str) -> None:
         raise ConfigurationError(
             f"{scheme}:/… is no directory, and no address of a database: one begins with"
             " postgresql://, in small letters and with nothing before it"
+        )
+    if _KEYS_AND_VALUES.match(text):
+        key = text.partition("=")[0].strip()
+        raise ConfigurationError(
+            f"{key}=… is no directory, and as keys and values no address of a database: write"
+            " postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         )
 
 

@@ -444,6 +444,22 @@ def test_what_is_nearly_an_address_makes_no_folder(
 
 
 @pytest.mark.parametrize(
+    "root",
+    ["host=db dbname=m user=bob password=s3cret", "user = bob\tpassword = s3cret", "dbname=m"],
+)
+def test_keys_and_values_of_libpq_make_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for opened in (lambda: AgentMemory("bob", root=root), lambda: AgentMemory.open(root)):
+        with pytest.raises(ConfigurationError, match="write postgresql://") as raised:
+            opened()
+        assert "s3cret" not in str(raised.value)
+    assert not list(tmp_path.iterdir())
+    AgentMemory("bob", root="user=bob/data").close()  # a folder may be named so
+
+
+@pytest.mark.parametrize(
     "hosts", ["db", "db:5432", "[::1]:5432", "db1:5432,db2,[::1]", "%2Ftmp%2Fsockets", "", ":5432"]
 )
 def test_hosts_are_read_as_the_client_library_reads_them(hosts: str) -> None:
