@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -212,6 +213,15 @@ def test_the_past_is_shown_as_it_was(page: PageClient, memory: AgentMemory, cloc
     assert page.read("entity?name=Ann")["edges"] == []
     events = [change["event"] for change in page.read("timeline?limit=2")["changes"]]
     assert (events, page.read("timeline?limit=2")["has_more"]) == (["ADD", "UPDATE"], True)
+
+
+def test_the_timeline_has_the_beginnings_of_texts(page: PageClient, memory: AgentMemory) -> None:
+    memory_id = memory.store("long " * 200, metadata={"note": "x" * 5_000})
+    memory.update(memory_id, importance="high")
+    changed, added = page.read("timeline")["changes"]
+    assert (added["content"], added["is_cut"]) == (("long " * 200)[:400], True)
+    assert (changed["content"], changed["fields"]) == ("", ["importance"])
+    assert len(json.dumps([changed, added])) < 2_000
 
 
 def test_the_timeline_and_the_graph_go_on_by_key(page: PageClient, memory: AgentMemory) -> None:

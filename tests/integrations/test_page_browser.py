@@ -382,8 +382,7 @@ def test_hostile_texts_are_texts_and_stay_in_their_place(tab: Any, memory: Agent
             tab.wait_for_function(grown, arg=[text, count])
         assert_nothing_was_taken(tab)
         shown = {content.removesuffix(" …") for content in tab.locator(text).all_text_contents()}
-        length = 400 if view == "memories" else None
-        assert {memory.get(each).content[:length] for each in ids} <= shown  # type: ignore[union-attr]
+        assert {memory.get(each).content[:400] for each in ids} <= shown  # type: ignore[union-attr]
     origin = tab.url.partition("/#")[0]
     assert [url for url in asked if not url.startswith(origin)] == []
 

@@ -235,13 +235,25 @@ def rejections(memory: AgentMemory, _: Query) -> dict[str, Any]:
 def timeline(memory: AgentMemory, query: Query) -> dict[str, Any]:
     """Return a page of the changes of all memories, newest first.
 
-    ``before`` is the number of the last one of the page before.
+    ``before`` is the number of the last one of the page before. Of a text there is the beginning,
+    of other fields that were changed the names.
     """
     limit = min(query.number("limit", _PAGE), _MOST_ROWS)
     entries = memory.history(limit=limit + 1, before=query.number("before", 0) or None)
     return {
-        "changes": [_entry(entry) for entry in entries[:limit]],
+        "changes": [_change(entry) for entry in entries[:limit]],
         "has_more": len(entries) > limit,
+    }
+
+
+def _change(entry: HistoryEntry) -> dict[str, Any]:
+    new = entry.new_values or {}
+    content = str({**(entry.old_values or {}), **new}.get("content", ""))
+    return {
+        **entry.model_dump(mode="json", exclude={"old_values", "new_values"}),
+        "content": content[:_BEGINNING],
+        "is_cut": len(content) > _BEGINNING,
+        "fields": [name for name in new if name != "content"],
     }
 
 

@@ -34,9 +34,8 @@ export async function timeline({ fields, overview, refresh }) {
 }
 
 function change(entry, { overview, refresh }) {
-  const values = { ...entry.old_values, ...entry.new_values };
-  const names = Object.keys(entry.new_values ?? {}).filter((name) => name !== "content");
-  const content = values.content ?? (entry.event === "UPDATE" ? names.join(", ") : "");
+  const fields = entry.event === "UPDATE" ? entry.fields.join(", ") : "";
+  const content = entry.content + (entry.is_cut ? " …" : "") || fields;
   return el("li", {},
     el("div", { class: "about" }, el("strong", {}, WORDS[entry.event] ?? entry.event), time(entry.changed_at, { withTime: true }),
       entry.session_id && text(`session ${entry.session_id}`),
