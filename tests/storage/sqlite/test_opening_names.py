@@ -116,6 +116,23 @@ def test_a_path_that_only_sqlite_finds_too_long_leaves_no_empty_file(tmp_path: P
     assert not folder.exists()
 
 
+def test_a_backup_that_sqlite_could_not_open_is_not_made(tmp_path: Path) -> None:
+    """That of before an erasure was made, and no backup then: it could not be restored."""
+    folder = tmp_path.joinpath(*["f" * 100] * 10)
+    length = 470 - len("/m.db")
+    folder = Path(os.fsdecode(os.fsencode(folder)[:length]).rstrip("/"))
+    folder.mkdir(parents=True)
+    with AgentMemory.open(folder / "m.db") as memory:
+        erased = memory.store("the door code is 4711")
+        for verb in (memory.backup, lambda: memory.erase(erased)):
+            with pytest.raises(StorageUnavailable, match=r"backups/.* 504 bytes: .*Shorten it"):
+                verb()
+        assert memory.get(erased) is not None
+        assert not list((folder / "backups").iterdir())
+        with AgentMemory.open(memory.backup(tmp_path / "elsewhere.db")) as copy:
+            assert copy.get(erased) is not None
+
+
 def test_a_path_is_never_taken_for_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with AgentMemory.open("file:s.db?mode=memory") as memory:

@@ -26,7 +26,11 @@ from agent_memory.storage.sqlite.connection.introspection import (
     statement_is_complete,
 )
 from agent_memory.storage.sqlite.connection.open_files import is_open_here
-from agent_memory.storage.sqlite.connection.opening import APPLICATION_ID, PAGE_SIZE
+from agent_memory.storage.sqlite.connection.opening import (
+    APPLICATION_ID,
+    PAGE_SIZE,
+    refuse_long_path,
+)
 from agent_memory.storage.sqlite.connection.page_copy import ChangedMeanwhile
 
 __all__ = [
@@ -44,5 +48,6 @@ __all__ = [
     "objects_made_by",
     "quoted",
     "raw_of_file",
+    "refuse_long_path",
     "statement_is_complete",
 ]

@@ -45,6 +45,15 @@ _NEWEST_FORMAT: Final = 2
 _BETWEEN_LOOKS_SECONDS: Final = 0.005
 
 
+def refuse_long_path(path: Path) -> None:
+    """Raise ``StorageUnavailable`` for a path at which SQLite opens no file."""
+    if os.name == "posix" and len(os.fsencode(path)) > _LONGEST_PATH:
+        raise StorageUnavailable(
+            f"…{str(path)[-80:]} is a path of more than {_LONGEST_PATH} bytes: SQLite takes none"
+            " that is longer. Shorten it"
+        )
+
+
 def open_connection(
     path: Path,
     *,
@@ -58,11 +67,7 @@ def open_connection(
     Returns the journal that it has, too. On a full disk the connection may be one for a single
     transaction: ``is_makeshift`` tells.
     """
-    if os.name == "posix" and len(os.fsencode(path)) > _LONGEST_PATH:
-        raise StorageUnavailable(
-            f"…{str(path)[-80:]} is a path of more than {_LONGEST_PATH} bytes: SQLite takes none"
-            " that is longer. Shorten it"
-        )
+    refuse_long_path(path)
     settings = _Settings(path, read_only, durable, journal_mode.choose_journal(path))
     if create and not read_only:
         create_private_file(path)

@@ -29,7 +29,7 @@ from agent_memory.runtime.files import (
     translated_errors,
     unfinished_file,
 )
-from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.connection import Database, refuse_long_path
 
 _FOLDER: Final = "backups"
 _REASON: Final = r"[a-z][a-z0-9_-]{0,39}"
@@ -157,6 +157,7 @@ def _copied(source: Path, destination: Path) -> Iterator[Path]:
     """Make a whole copy beside its destination, for the body to move it there."""
     with translated_errors(destination), unfinished_file(destination) as (unfinished, handle):
         os.close(handle)  # before SQLite opens it: to close it later would drop its locks
+        refuse_long_path(unfinished)
         try:
             # The unfinished copy is gone by the time that somebody reads of it.
             _fill(source, unfinished, named=destination)
@@ -179,6 +180,7 @@ def _named(unfinished: Path, source: Path, reason: str | None, now: datetime) ->
         others = [] if reason is None else _automatic(source)
         now = max([now, *(shifted(made_at, _STEP) for made_at, _ in others)])
         made = unfinished.with_name(f"{source.stem}-{_stamp(now)}{ending}{source.suffix}")
+        refuse_long_path(made)  # it could not be restored
         if _moved(unfinished, made):
             return made
         now = shifted(now, _STEP)
