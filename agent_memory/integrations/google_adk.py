@@ -165,7 +165,7 @@ class AgentMemoryService(BaseMemoryService):
             row["metadata"] |= custom_metadata or {}
             row["id"] = _id_of(user, session_id or "", event.id)
             row["session_id"] = session_id
-            row["timestamp"] = datetime.fromtimestamp(event.timestamp, UTC)
+            row["timestamp"] = _moment_of(event.timestamp)
             rows.append(row)
         _store_events(user, rows)
 
@@ -223,6 +223,14 @@ def _text_of(content: Content | None) -> str:
     """Return what is said: not what the model thinks, calls or is answered."""
     parts = [] if content is None else content.parts or []
     return "\n".join(part.text for part in parts if part.text and not part.thought).strip()
+
+
+def _moment_of(seconds: float) -> datetime | float:
+    """Return when an event was; what is no time, such as milliseconds, for the verb to refuse."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return seconds
 
 
 def _row(text: str, author: str | None, role: str | None) -> dict[str, Any]:

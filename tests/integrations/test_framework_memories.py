@@ -262,6 +262,23 @@ def test_google_adk_leaves_out_the_events_that_are_refused_and_no_others(
     assert "4711" not in caplog.text
 
 
+@pytest.mark.parametrize("moment", [1_764_212_345_678.0, float("nan"), 1e300])
+def test_google_adk_leaves_out_an_event_whose_time_is_none(
+    root: Path, caplog: pytest.LogCaptureFixture, moment: float
+) -> None:
+    """Milliseconds were an error of Python's own, and kept out the whole session."""
+    pytest.importorskip("google.adk.memory")
+    from agent_memory.integrations.google_adk import AgentMemoryService
+
+    wrong = event("Tea is at four", "e-1")
+    wrong.timestamp = moment
+    with AgentMemoryService(root=root) as service:
+        asyncio.run(service.add_session_to_memory(adk_session(event(STANDUP, "e-0"), wrong)))
+    with AgentMemory("bob", root=root) as memory:
+        assert contents(memory) == {STANDUP}
+    assert f"timestamp: write a time like 2026-01-28T12:00:00Z (got {moment})" in caplog.text
+
+
 @pytest.mark.parametrize("refused", ["", "a\x00b"], ids=["all right", "one refused"])
 def test_google_adk_tells_of_an_agent_that_is_full(root: Path, refused: str) -> None:
     pytest.importorskip("google.adk.memory")
