@@ -374,3 +374,34 @@ refused(lambda: memory.import_(f"{agent}/memories.db"))
 for words in (["info"], ["store", "x"], ["import", f"{warm}/warm.yaml"]):
     refused(command, *words)
 """
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root becomes another")
+@pytest.mark.parametrize("closed", ["root", "root/bob"])
+def test_the_doctor_tells_of_a_folder_that_may_not_be_entered(
+    public_folder: Path, tmp_path: Path, closed: str
+) -> None:
+    with AgentMemory("bob", root=public_folder / "root") as memory:
+        memory.store("Deploys need two approvals")
+    (public_folder / "root").chmod(0o755)
+    (public_folder / closed).chmod(0o700)
+    printed = finished(_DIAGNOSES_AS_NOBODY, public_folder, tmp_path)
+    report = json.loads(printed.splitlines()[-1])
+    assert report["memory"]["memory_count"] is None
+    problems = [each["problem"] for each in report["problems"]]
+    assert any(f"in {public_folder / closed} nothing can be written" in it for it in problems)
+    assert any("the memory cannot be opened" in problem for problem in problems)
+
+
+_DIAGNOSES_AS_NOBODY = """
+import json, os, sys
+from agent_memory import AgentMemory
+from agent_memory.integrations.hosts.doctor import Examination
+place, warm = sys.argv[1:]
+with AgentMemory("warm", root=warm) as memory:
+    memory.store("loads what is loaded late: it may lie where only root can read")
+os.environ["HOME"] = place
+Examination("warm", warm, place).report()
+os.setgid(65534); os.setuid(65534)
+print(json.dumps(Examination("bob", f"{place}/root", place).report()))
+"""

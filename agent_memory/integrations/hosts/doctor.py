@@ -242,7 +242,8 @@ class Examination:
     def _check_room(self) -> None:
         """Find that nothing can be written beside the memory: hooks answer, and keep nothing."""
         folder = Path(agent_folder(self._agent_id, self._root))
-        while not folder.exists() and folder != folder.parent:  # it is made when it is needed
+        # It is made when it is needed. Path.exists raises where a folder may not be entered.
+        while not os.path.exists(folder) and folder != folder.parent:  # noqa: PTH110
             folder = folder.parent
         try:
             with tempfile.TemporaryFile(dir=folder) as file:
@@ -278,9 +279,9 @@ class Examination:
 
     def _memory(self) -> dict[str, Any]:
         """Return what can be said of the memory itself, which is looked through for damage."""
-        if not AgentMemory.exists(self._agent_id, self._root):
-            return {"memory_count": 0, "sound": None, "embedder": None, "pending_embeddings": 0}
         try:
+            if not AgentMemory.exists(self._agent_id, self._root):
+                return {"memory_count": 0, "sound": None, "embedder": None, "pending_embeddings": 0}
             with AgentMemory(self._agent_id, root=self._root, create=False) as memory:
                 info, report = memory.info(), _checked(memory)
                 results = memory.search(_QUESTION, 1, count_accesses=False)
