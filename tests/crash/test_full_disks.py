@@ -215,3 +215,17 @@ def test_what_does_not_fit_is_called_by_its_own_name(tmp_path: Path) -> None:
         assert str(backup.value).startswith(f"{disk / 'copy.db'} does not fit")
         assert str(export.value).startswith(f"{disk / 'out.db'} does not fit")
         assert list(disk.iterdir()) == []
+
+
+def test_a_file_that_is_opened_where_none_may_grow_says_so_at_an_erasure(tmp_path: Path) -> None:
+    """Its connection is closed after each use, and with it went what the system had said."""
+    with opened(tmp_path / NAME) as memory:
+        erased = memory.store("a fact of the walnut")
+    with (
+        _not_growing(8),
+        AgentMemory.open(tmp_path / NAME) as memory,
+        pytest.raises(StorageFull, match="free space"),
+    ):
+        memory.erase(erased)
+    with opened(tmp_path / NAME) as memory:
+        assert memory.get(erased) is not None

@@ -194,9 +194,11 @@ class Database(Statements):
         """Close a makeshift connection when the body, and its transaction, are done with it."""
         try:
             yield
+        except BaseException as error:
+            note_errno(error, self._connection)  # while it can still be asked
+            raise
         finally:
-            connection = self._connection
-            if self._is_makeshift and not self._depth and connection is not None:
+            if (connection := self._connection) and self._is_makeshift and not self._depth:
                 self._connection = None
                 leave_log_on_close(connection, leave=True)
                 connection.close()
