@@ -28,8 +28,9 @@ class _Sqlite:
 
     def write(self, path: Path, source: Source) -> Written:
         """Write the store's own file."""
+        written = Written(source.count())
         source.copy_into(path)
-        return Written(source.count())
+        return written
 
 
 CODEC = _Sqlite()

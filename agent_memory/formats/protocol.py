@@ -56,7 +56,7 @@ class Source(Protocol):
         """Count all memories, archived ones too."""
 
     def copy_into(self, path: Path) -> None:
-        """Write the store's own file, as a copy, in place of what stands there."""
+        """Write the store's own file, as a copy, in place of what stands there; read no more."""
 
 
 @dataclass(slots=True)

@@ -217,6 +217,17 @@ def test_what_does_not_fit_is_called_by_its_own_name(tmp_path: Path) -> None:
         assert list(disk.iterdir()) == []
 
 
+def test_a_file_on_a_full_disk_is_exported_elsewhere_as_it_is(tmp_path: Path) -> None:
+    """One connection kept the other out, which took it for another process."""
+    with small_disk(tmp_path / "disk", DISK) as disk:
+        with opened(disk / NAME) as memory:
+            kept = memory.store("a fact of the walnut")
+        with _filled(disk, 0), opened(disk / NAME) as memory:
+            assert memory.export(tmp_path / "out.db", format="sqlite").memory_count == 1
+    with opened(tmp_path / "out.db") as copy:
+        assert copy.get(kept) is not None
+
+
 def test_a_file_that_is_opened_where_none_may_grow_says_so_at_an_erasure(tmp_path: Path) -> None:
     """Its connection is closed after each use, and with it went what the system had said."""
     with opened(tmp_path / NAME) as memory:

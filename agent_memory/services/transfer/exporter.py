@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -34,12 +34,21 @@ class Dump:
     """The content of one store for an export. Use it inside ``engine.read()``: one moment's state.
 
     ``embeddings`` says whether the vectors are exported too. With an ``owner`` the memories, and
-    those in the scratchpad, are this owner's; ``entries`` is not for such an export.
+    those in the scratchpad, are this owner's; ``entries`` is not for such an export. ``leave``
+    ends the reading.
     """
 
-    def __init__(self, engine: Engine, *, embeddings: bool, owner: Owner | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        embeddings: bool,
+        owner: Owner | None,
+        leave: Callable[[], object],
+    ) -> None:
         self.agent_id = engine.agent_id
         self._engine = engine
+        self._leave = leave
         self._embeddings = embeddings
         self._owner = owner
 
@@ -97,10 +106,13 @@ class Dump:
         return self._engine.memories.count(EVERYTHING)
 
     def copy_into(self, path: Path) -> None:
-        """Write the store's own file, as a copy, in place of what stands there."""
-        # On a connection of its own: SQLite copies no file inside a transaction.
+        """Write the store's own file, as a copy, in place of what stands there; read no more."""
+        # On a connection of its own: SQLite copies no file inside a transaction. And of one on a
+        # full disk it lets no more than one be read.
         require(self._engine, Capability.FILE_BACKUP)
-        self._engine.files.back_up(path, now=self.changed_at)
+        changed_at = self.changed_at
+        self._leave()
+        self._engine.files.back_up(path, now=changed_at)
 
     def entries(self) -> Iterator[Entry]:
         """Yield everything: the agent, its memories, and what is known about those.

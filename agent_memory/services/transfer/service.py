@@ -37,8 +37,9 @@ class TransferService(Service):
         """
         self._unit_of_work.flush()
         self._refuse_closed()
-        with self._engine.reader() as reader:
-            yield Dump(reader, embeddings=embeddings, owner=owner)
+        with contextlib.ExitStack() as reading:
+            reader = reading.enter_context(self._engine.reader())
+            yield Dump(reader, embeddings=embeddings, owner=owner, leave=reading.close)
 
     def move(self, address: Address, *, progress: Callable[[int, int], None]) -> MoveReport:
         """Carry every row over to an address where there is no store yet: see ``Move``."""
