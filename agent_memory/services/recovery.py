@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -147,6 +148,11 @@ def _replacement(place: Path) -> Iterator[Path]:
         _delete(unfinished)  # what was killed left it
         try:
             yield unfinished
+        except StorageError as error:
+            # What it names is gone by the time that somebody reads it.
+            parts = rf"{re.escape(str(unfinished))}(?:-kept)?"
+            error.args = (re.sub(parts, lambda _: str(place), str(error)),)
+            raise
         finally:
             _delete(unfinished)
 

@@ -767,7 +767,6 @@ def test_without_space_nothing_is_changed(
     code = [sys.executable, "-c", *words]
     ran = subprocess.run(code, capture_output=True, text=True, timeout=60)
     assert ran.stdout.startswith("full: "), ran.stderr
-    full = {"what is kept": ".restoring-kept", "the commit": "memories.db"}
-    assert f"{full.get(what, '.restoring')} does not fit: free space" in ran.stdout
+    assert f"full: {memory.path} does not fit: free space" in ran.stdout
     assert files(memory).keys() == before.keys()
     assert contents(memory.path) == state
