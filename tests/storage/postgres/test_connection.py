@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -451,7 +452,8 @@ def test_keys_and_values_of_libpq_make_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for opened in (lambda: AgentMemory("bob", root=root), lambda: AgentMemory.open(root)):
+    opening = [partial(AgentMemory, "bob", root=root), partial(AgentMemory.open, root)]
+    for opened in opening:
         with pytest.raises(ConfigurationError, match="write postgresql://") as raised:
             opened()
         assert "s3cret" not in str(raised.value)
