@@ -138,6 +138,19 @@ def test_a_sentence_that_begins_with_no_corrects_nothing(fact: str, known: str) 
     assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
 
 
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("No me gusta el té.", "Me gusta el té."),
+        ("No dogs are allowed in the flat.", "Dogs are allowed in the flat."),
+        ("Dogs are allowed in the flat.", "No dogs are allowed in the flat."),
+        ("No meat for me anymore.", "I eat meat."),
+    ],
+)
+def test_a_sentence_that_begins_with_no_denies_what_it_says(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+
+
 @pytest.mark.parametrize("answer", ["No, it's on Saturday", "No it's on Saturday", "No - Saturday"])
 def test_an_answer_that_begins_with_no_corrects(answer: str) -> None:
     found = decided(f"{answer}, the flight.", known=("The flight is on Friday.",))

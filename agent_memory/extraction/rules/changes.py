@@ -97,6 +97,7 @@ _NO_LONGER: Final = re.compile(
     r"\b(?:no longer|any ?more|not any longer|ya no|nicht mehr)\b", _FLAGS
 )
 _NEGATED: Final = re.compile(
+    rf"^\W*(?!{NO})no\b|"  # "No dogs are allowed", "No fumo"; "No, dogs are allowed" is an answer
     r"\b(?:not|never|no longer|cannot|can't stand|can not|stop|avoid|hates?|dislikes?|detest"
     r"|neither)\b|n['\u2019]t\b",
     _FLAGS,
