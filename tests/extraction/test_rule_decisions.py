@@ -185,6 +185,8 @@ def test_what_a_longer_text_says_with_more_words_is_not_what_a_shorter_says(
         ("The phone number is 030 1234567.", "My phone number is 0171 2345678."),
         ("The height is 75 cm.", "My height is 180 cm."),
         ("Our postcode is 20095.", "My postcode is 10115."),
+        ("We are 12 now.", "I am 34."),
+        ("We're 5.", "I'm 34 years old."),
         ("My email is ann@work.example", "My email is ann@home.example"),
         ("My budget is 300 euros for the new phone.", "My budget is 5000 euros."),
         ("The meeting is at 15:00 for the new hires.", "The meeting is at 10:00."),

@@ -315,7 +315,8 @@ def _without_when(written: str) -> tuple[str, bool]:
 def _whose(groups: dict[str, str | None]) -> str:
     if groups.get("bare"):
         return "the"
-    word = (groups.get("whose") or re.split(_APOSTROPHE, groups.get("who") or "")[0]).lower()
+    who = groups.get("whose") or groups.get("who") or groups.get("me") or ""
+    word = re.split(rf"{_APOSTROPHE}| ", who)[0].lower()
     return {"the": "the", "our": "our", "we": "our"}.get(word, "")
 
 
