@@ -219,6 +219,11 @@ def test_a_date_that_tells_as_much_takes_the_place_of_another() -> None:
         assert shortly(decided(fact, known=("My birthday is May 4.",))) == [("UPDATE", "m0")]
 
 
+def test_the_current_one_takes_the_place_of_what_was_said_before() -> None:
+    for fact in ("My current budget is 600 euros.", "My budget is now 600 euros."):
+        assert shortly(decided(fact, known=("My budget is 500 euros.",))) == [("UPDATE", "m0")]
+
+
 @pytest.mark.parametrize(
     ("fact", "known"),
     [

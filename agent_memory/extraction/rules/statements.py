@@ -126,6 +126,8 @@ _IS_THING: Final = re.compile(
 )
 _NOT_BUT: Final = re.compile(r"^not [^,;.!?]{1,60}? but (?=\S)", re.IGNORECASE)
 _FRESH: Final = re.compile(r"^(?:new|current|latest|actual|absolute) ", re.IGNORECASE)
+_ANOTHER: Final = re.compile(r"^(?:new|latest) ", re.IGNORECASE)
+"""A new car may stand beside the old; the current one does not."""
 _SAME_THING: Final = {
     "number": "phone number", "mobile number": "phone number", "cell number": "phone number",
     "mobile": "phone number", "phone": "phone number", "email address": "email", "e-mail": "email",
@@ -181,8 +183,9 @@ class Statement(NamedTuple):
 
     ``says_more`` tells that something else is said with it, ``says_when`` that it is said since
     when. ``whose`` is "our" or "the" where the slot may be another one than somebody's own: "the"
-    budget is not mine. ``is_another`` tells that it is of the "new" one: a new car may stand beside
-    the old. ``origin`` is the value that it is said to have had before ("moved from Rome to Oslo").
+    budget is not mine. ``is_another`` tells that it is of the "new" or "latest" one, which may
+    stand beside the old. ``origin`` is the value that it is said to have had before ("moved from
+    Rome to Oslo").
     """
 
     subject: str
@@ -295,7 +298,7 @@ def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> S
         says_more=more is not None,
         says_when=says_when or says_since,
         whose=_whose(groups),
-        is_another=_FRESH.match(groups.get("thing") or "") is not None,
+        is_another=_ANOTHER.match(groups.get("thing") or "") is not None,
         origin=groups.get("origin") or "",
     )
 
