@@ -219,6 +219,18 @@ def test_a_date_that_tells_as_much_takes_the_place_of_another() -> None:
         assert shortly(decided(fact, known=("My birthday is May 4.",))) == [("UPDATE", "m0")]
 
 
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("My email is b@x.example, not a@x.example.", "My email is a@x.example."),
+        ("The standup is at 9:30, not 9:00.", "The standup is at 9:00."),
+        ("The price is 4.50 euros, not 4.20 euros.", "The price is 4.20 euros."),
+    ],
+)
+def test_a_value_with_a_point_in_it_is_named_as_gone(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("UPDATE", "m0")]
+
+
 def test_the_current_one_takes_the_place_of_what_was_said_before() -> None:
     for fact in ("My current budget is 600 euros.", "My budget is now 600 euros."):
         assert shortly(decided(fact, known=("My budget is 500 euros.",))) == [("UPDATE", "m0")]

@@ -15,10 +15,12 @@ def _any(phrases: str) -> str:
     return "(?:" + "|".join(part for part in re.split(r"\s{2,}|\n", phrases) if part) + ")"
 
 
+# A point may be part of what is meant: "not 9:30", "not ann@home.example".
 _END: Final = (
-    r"(?=[,;:.!?)]|\s[-\u2013\u2014]\s|\s(?:and|but|because|since|so|for|to|now|any ?more)\b|$)"
+    r"(?=[,;!?)]|[:.](?!\w)|\s[-\u2013\u2014]\s"
+    r"|\s(?:and|but|because|since|so|for|to|now|any ?more)\b|$)"
 )
-_WHAT: Final = rf"(?P<what>[^,;:.!?]{{1,60}}?){_END}"
+_WHAT: Final = rf"(?P<what>(?:[^,;:.!?]|[:.](?=\w)){{1,60}}?){_END}"
 _UP_TO_WHEN: Final = (
     r"(?P<what>[^,;:.!?]{1,60}?)"
     r"(?=[,;:.!?]| (?:with|by|for|and|because|since|to|last|in|on|at|this|yesterday)\b|$)"
