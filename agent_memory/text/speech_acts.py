@@ -132,7 +132,7 @@ _KEPT_ORDER: Final = _pattern(
 )
 _ASKED_TO_REMEMBER: Final = _pattern(
     r"\b(?:can|could|will|would) you (?:please |also )?(?:remember|note|keep in mind)"
-    r"\s+(?:that(?= \w)|to|this:)"
+    r"\s+(?:that(?= \w)(?! (?:down|one|thing|for (?:me|us|later|now|next time))\b)|to|this:)"
 )
 _ASKED_FOR: Final = _pattern(rf"{_OPENER}(?:can|could|will|would) you\b")
 _FORGET: Final = _pattern(
