@@ -98,7 +98,8 @@ _AGREED: Final = _pattern(
     rf"|(?!talk|speak|chat|see|try|continue|start|stop|wait|do)[^.!?]*\b{_TIME}\b)"
 )
 _WANTED: Final = _pattern(
-    r"^\W*I(?:'d| would)? (?:want|like|need) you to\b(?! (?:know|remember) \w)"
+    r"^\W*I(?:'d| would)? (?:want|like|need) you to\b"
+    r"(?! (?:know|remember) (?!(?:this|that|it|these|everything)(?:\W*$| for\b)|what\b|how\b)\w)"
 )
 # What is to hold from now on speaks of a kind: "every", "never", "instead of", "prices in francs".
 _STANDING: Final = _pattern(

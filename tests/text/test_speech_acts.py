@@ -137,7 +137,15 @@ def test_what_looks_like_an_order_or_a_verdict_may_tell_something(text: str) -> 
 
 @pytest.mark.parametrize(
     "text",
-    ["The tests run now.", "It runs without errors.", "I want you to know.", "I meant the other."],
+    [
+        "The tests run now.",
+        "It runs without errors.",
+        "I want you to know.",
+        "I want you to remember this.",
+        "I'd like you to remember that for later.",
+        "I need you to know how this works.",
+        "I meant the other.",
+    ],
 )
 def test_what_is_said_of_an_answer_is_no_fact(text: str) -> None:
     assert facts_of(text) == []
