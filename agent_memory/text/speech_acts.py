@@ -233,6 +233,8 @@ _TO_ASSISTANT: Final = _any(
 )
 _ANSWERED: Final = rf"(?:it|this|that|(?:the|your|my) (?:\w+ )?{_RESULT})"
 _SAID: Final = _words("meant asked asking said talking")
+_OWN: Final = r"(?:that )?(?:my|our) (?:\S+ ){1,3}(?:is|are) "
+"""What one says of what is one's own: "I meant my email is …" tells it."""
 _FAULT: Final = _words("error errors exception exceptions warning warnings traceback failure")
 _OF_THE_EXCHANGE: Final = _pattern(
     _any(
@@ -240,7 +242,7 @@ _OF_THE_EXCHANGE: Final = _pattern(
         {_ANSWERED}(?:'s)?(?: {_BETWEEN})* {_VERDICT}\b.{{0,20}}$
         (?:still |the )*(?:same|broken|wrong|failing|nothing|no change)\b.{{0,10}}$
         I(?:'m| am)? (?:still |just )?(?:get|got|getting|see|seeing)(?: \w+){{0,4}} {_FAULT}\b
-        I(?:'m| am| was)? ?(?:just )?{_SAID}(?: for| about)? {_NO_KIND}\b(?!.*\d)
+        I(?:'m| am| was)? ?(?:just )?{_SAID}(?: for| about)? (?!{_OWN}){_NO_KIND}\b(?!.*\d)
         I(?:'d| would)? (?:need|want|like)(?: your| some| more)? (?:help|options|examples|details)\b
         here(?:'s| is| are) (?:the|it|that|what|an?|some|this)(?: \w+){{0,3}}\W*$
         you(?:'re|'ve|'d)? {_TO_ASSISTANT}\b

@@ -129,6 +129,8 @@ def test_a_question_may_tell_something() -> None:
         "The script runs every night.",
         "I want you to know that I am deaf.",
         "Sorry, I meant the 14th.",
+        "Sorry, I meant my email is ann@home.example.",
+        "I said my name is Ann.",
     ],
 )
 def test_what_looks_like_an_order_or_a_verdict_may_tell_something(text: str) -> None:
