@@ -164,7 +164,7 @@ def failure_of(
     """
     tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
     status = getattr(error, "status_code", None)
-    if isinstance(status, int):
+    if isinstance(status, int) and status >= 400:  # an answer that is none has a status of 200
         advice = {
             400: "refuses the request: check the model's settings",
             401: f"refuses the API key: check {key_variable}, or {key_setting}",

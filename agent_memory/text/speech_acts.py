@@ -219,7 +219,7 @@ _WHERE: Final = _words("on in at with by under after before every each")
 """What follows "runs" where it tells of a property: "The script runs every night"."""
 _VERDICT: Final = _any(
     rf"""
-    works?|worked|working|runs?(?! {_WHERE}\b)|compiles?|helps?|helped|fail(?:s|ed|ing)?
+    works?|worked|working|runs?(?! {_WHERE}\b(?! my\b))|compiles?|helps?|helped|fail(?:s|ed|ing)?
     crash(?:es|ed)?|broke|hangs?|wrong|broken|empty|incorrect|correct|right|good|fine|perfect|bad
     off|missing|long|short|slow|better|worse|the same|I meant|I asked for|I wanted|I want
     (?:an )?errors?|file not found
@@ -235,6 +235,8 @@ _ANSWERED: Final = rf"(?:it|this|that|(?:the|your|my) (?:\w+ )?{_RESULT})"
 _SAID: Final = _words("meant asked asking said talking")
 _OWN: Final = r"(?:that )?(?:my|our) (?:\S+ ){1,3}(?:is|are) "
 """What one says of what is one's own: "I meant my email is …" tells it."""
+_NO_DAY: Final = r"(?!.*\d(?:st|nd|rd|th|[ap]m|[.:/-]\d))"
+"""No day or time behind it."""
 _FAULT: Final = _words("error errors exception exceptions warning warnings traceback failure")
 _OF_THE_EXCHANGE: Final = _pattern(
     _any(
@@ -242,7 +244,7 @@ _OF_THE_EXCHANGE: Final = _pattern(
         {_ANSWERED}(?:'s)?(?: {_BETWEEN})* {_VERDICT}\b.{{0,20}}$
         (?:still |the )*(?:same|broken|wrong|failing|nothing|no change)\b.{{0,10}}$
         I(?:'m| am)? (?:still |just )?(?:get|got|getting|see|seeing)(?: \w+){{0,4}} {_FAULT}\b
-        I(?:'m| am| was)? ?(?:just )?{_SAID}(?: for| about)? (?!{_OWN}){_NO_KIND}\b(?!.*\d)
+        I(?:'m| am| was)? ?(?:just )?{_SAID}(?: for| about)? (?!{_OWN}){_NO_KIND}\b{_NO_DAY}
         I(?:'d| would)? (?:need|want|like)(?: your| some| more)? (?:help|options|examples|details)\b
         here(?:'s| is| are) (?:the|it|that|what|an?|some|this)(?: \w+){{0,3}}\W*$
         you(?:'re|'ve|'d)? {_TO_ASSISTANT}\b

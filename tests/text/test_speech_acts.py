@@ -129,6 +129,7 @@ def test_a_question_may_tell_something() -> None:
         "The script runs every night.",
         "I want you to know that I am deaf.",
         "Sorry, I meant the 14th.",
+        "The worker runs in Docker.",
         "Sorry, I meant my email is ann@home.example.",
         "I said my name is Ann.",
     ],
@@ -142,6 +143,8 @@ def test_what_looks_like_an_order_or_a_verdict_may_tell_something(text: str) -> 
     [
         "The tests run now.",
         "It runs without errors.",
+        "It runs on my machine.",
+        "I was asking for the 3 examples.",
         "I want you to know.",
         "I want you to remember this.",
         "I'd like you to remember that for later.",
