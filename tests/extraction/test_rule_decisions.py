@@ -111,6 +111,12 @@ def test_of_two_values_the_last_takes_the_memorys_place() -> None:
     assert found.operations[1].text == facts[1]
 
 
+def test_who_never_eats_two_things_together_may_eat_one_of_them() -> None:
+    alone, together = "I never eat fish", "I never eat fish and chips"
+    assert shortly(decided(together, known=(alone,))) == [("ADD", None)]
+    assert shortly(decided(alone, known=(together,))) == [("ADD", None)]
+
+
 def test_a_memory_is_touched_once() -> None:
     facts = ("I like pasta and pizza", "I like pasta and rice", "Forget that I like pasta")
     found = decided(*facts, known=("I like pasta",))

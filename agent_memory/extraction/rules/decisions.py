@@ -27,7 +27,7 @@ from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import OperationEvent, ProcessingMetadata
 from agent_memory.models.times import now_utc
 from agent_memory.text.normalize import exact_form, near_form
-from agent_memory.text.speech_acts import is_request_to_forget
+from agent_memory.text.speech_acts import is_denied, is_request_to_forget
 from agent_memory.text.stems import stems
 
 ADD, UPDATE, DELETE, NONE = OperationEvent
@@ -178,7 +178,9 @@ def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
     if whole == part:
         return or_is
     # "I like tea and cake" says that one likes tea; "I like tea at night", "tea and cake at night"
-    # and "salt and vinegar chips" do not.
+    # and "salt and vinegar chips" do not, and who never eats fish and chips may eat fish.
+    if is_denied(longer):
+        return False
     nothing, *others = whole.removeprefix(part).split(" and ")
     return not nothing and bool(others) and all(len(other.split()) == 1 for other in others)
 
