@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import apsw
 import pytest
 from conftest import CHECKOUT
 
@@ -344,6 +345,30 @@ def test_processes_that_upgrade_a_file_at_once_do_not_disturb_each_other(
     with AgentMemory.open(path, clock=lambda: datetime.now(UTC)) as memory:
         assert memory.count() == 4 + bool(version)
         assert memory.check().problems == []
+
+
+@pytest.mark.parametrize("asked", ["schema_version", "user_version", "sqlite_schema"])
+def test_a_file_that_another_makes_while_it_is_looked_at_is_no_other_programs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str
+) -> None:
+    path = tmp_path / "s.db"
+    made: list[str] = []
+
+    def make_meanwhile(_: object, sql: str, __: object) -> bool:
+        if asked in sql and not made:
+            made.append(sql)
+            with AgentMemory.open(path, agent_id="bob") as other:
+                other.store("stored by another")
+        return True
+
+    def hook(connection: apsw.Connection) -> None:
+        if not made:
+            connection.exec_trace = make_meanwhile
+
+    monkeypatch.setattr(apsw, "connection_hooks", [*apsw.connection_hooks, hook])
+    with AgentMemory.open(path, agent_id="bob") as memory:
+        assert made
+        assert [found.content for found in memory.list_recent()] == ["stored by another"]
 
 
 # Splitting --------------------------------------------------------------------------------------

@@ -266,7 +266,10 @@ def _refuse_foreign_file(connection: apsw.Connection, path: Path) -> None:
     if connection.pragma("application_id") == APPLICATION_ID:
         return
     is_empty = not connection.pragma("schema_version") and not connection.pragma("user_version")
-    if connection.pragma("application_id") or not (is_empty or _version_of_copy(connection)):
+    is_known = is_empty or _version_of_copy(connection) is not None
+    # Asked last: an empty file may have been made by another process since, which marks it.
+    mark = connection.pragma("application_id")
+    if mark != APPLICATION_ID and (mark or not is_known):
         raise NotAMemoryFile(
             f"{path} is a database of another program: it was not touched. Give another path"
         )
@@ -289,7 +292,8 @@ def _version_of_copy(connection: apsw.Connection) -> int | None:
         return None
     if [number for number, _ in applied] != list(range(1, len(applied) + 1)):
         return None
-    return len(applied) if applied and applied[0][1] == _FIRST_MIGRATION else None
+    is_ours = bool(applied) and applied[0][1] == _FIRST_MIGRATION
+    return len(applied) if is_ours and not connection.pragma("application_id") else None
 
 
 def _mark_copy(connection: apsw.Connection, settings: _Settings) -> None:
