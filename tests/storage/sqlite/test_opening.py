@@ -17,6 +17,7 @@ from pathlib import Path
 import places
 import pytest
 from places import NOBODY, finished, started
+from reads import contents
 
 from agent_memory import (
     AgentMemory,
@@ -179,16 +180,35 @@ def test_the_rights_on_a_database_of_another_program_stay_as_they_are(tmp_path: 
     assert stat.S_IMODE(path.stat().st_mode) == 0o664
 
 
-def copied_as_sql(path: Path, way: str) -> Path:
+def copied_as_sql(path: Path, way: str, *, before: bytes = b"") -> Path:
     """Copy a file with the real sqlite3, by SQL: what marks a file as ours is lost."""
     copy = path.with_name(f"copy by {way}.db")
     if way == "dump":
         dumped = subprocess.run(["sqlite3", path, ".dump"], capture_output=True, check=True)
-        subprocess.run(["sqlite3", copy], input=dumped.stdout, capture_output=True, check=True)
+        script = before + dumped.stdout
+        subprocess.run(["sqlite3", copy], input=script, capture_output=True, check=True)
     else:
         subprocess.run(["sqlite3", path, f'.clone "{copy}"'], capture_output=True, check=False)
     assert sql(copy, "PRAGMA application_id", "PRAGMA user_version").split() == ["0", "0"]
     return copy
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="no sqlite3 here")
+@pytest.mark.parametrize("read_only", [False, True], ids=["to write", "to read"])
+@pytest.mark.filterwarnings("ignore:.*others may read it")
+def test_a_copy_in_utf_16_is_refused_with_the_way_back(tmp_path: Path, read_only: bool) -> None:
+    path = tmp_path / "s.db"
+    with AgentMemory.open(path, agent_id="bob") as memory:
+        memory.store("Zoë likes crème brûlée")
+    wide = copied_as_sql(path, "dump", before=b"PRAGMA encoding = 'UTF-16';")
+    wide = wide.rename(tmp_path / "wide.db")
+    before = wide.read_bytes()
+    with pytest.raises(NotAMemoryFile, match=r"UTF-16le, .*`sqlite3 OLD\.db \.dump \| sqlite3 NEW"):
+        AgentMemory.open(wide, agent_id="bob", read_only=read_only)
+    assert wide.read_bytes() == before
+    with AgentMemory.open(copied_as_sql(wide, "dump"), agent_id="bob") as memory:
+        assert contents(memory.search("creme brulee")) == ["Zoë likes crème brûlée"]
+        assert memory.check().problems == []
 
 
 @pytest.mark.skipif(not shutil.which("sqlite3"), reason="no sqlite3 here")

@@ -247,6 +247,7 @@ def _look(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
     connection = read_only_media.connect_immutable(path)
     try:
         _refuse_foreign_file(connection, path)
+        _refuse_wide_texts(connection, path)
         refuse_version(path, _version_of_copy(connection) or int(connection.pragma("user_version")))
         _refuse_unknown_format(connection)
     finally:
@@ -272,6 +273,18 @@ def _refuse_foreign_file(connection: apsw.Connection, path: Path) -> None:
     if mark != APPLICATION_ID and (mark or not is_known):
         raise NotAMemoryFile(
             f"{path} is a database of another program: it was not touched. Give another path"
+        )
+
+
+def _refuse_wide_texts(connection: apsw.Connection, path: Path) -> None:
+    """Refuse a copy whose texts are in UTF-16: what reads their bytes reads each as damaged.
+
+    ``check --repair`` would give every memory another id.
+    """
+    if (encoding := connection.pragma("encoding")) != "UTF-8":
+        raise NotAMemoryFile(
+            f"{path} keeps its texts in {encoding}, which no memory does: it was not touched. Copy"
+            " it into a new file with `sqlite3 OLD.db .dump | sqlite3 NEW.db`"
         )
 
 
