@@ -39,8 +39,10 @@ from agent_memory.storage.code_search import (
 from agent_memory.storage.filters import EVERYTHING, Equals, Filter
 from agent_memory.storage.quantization import as_number, code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
+from agent_memory.storage.sqlite import compared_vectors
+from agent_memory.storage.sqlite.compared_vectors import MOST_KEPT, ComparedVectors
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import compiled, users_of
+from agent_memory.storage.sqlite.filters import Condition, compiled, users_of
 from agent_memory.storage.sqlite.kept_rows import KeptRows
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable
@@ -67,6 +69,7 @@ class VectorIndex(Table):
         self._middles = Middles(self._memories, self._embeddings)
         self._sampled: tuple[EmbeddingModel | None, int, list[int]] = (None, 0, [])
         self._cells: KeptRows[int, list[Cell]] = KeptRows(MOST_MODELS)
+        self._compared: KeptRows[tuple[int, Condition], ComparedVectors] = KeptRows(MOST_KEPT)
 
     # Searching --------------------------------------------------------------------------------
 
@@ -104,8 +107,16 @@ class VectorIndex(Table):
         named = code_search.NAMED_PASSING * self._memories.last_row_id() / vectors
         if vectors * query.model.dimensions > code_search.NUMBERS_FOR_NAMED * named:
             return None
+        model, condition = query.model, compiled(filters)
+        if compared_vectors.can_compare():
+            kept = self._compared.current(self._db.stamp())
+            key = (model.model_id, condition)
+            if key not in kept:
+                entries = self._embeddings.passing(*key, model.dimensions)
+                kept[key] = ComparedVectors(*entries, model.dimensions)
+            return kept[key].nearest(query.direction, NAMED)
         return self._embeddings.nearest_passing(
-            query.model.model_id, compiled(filters), query.direction, limit=NAMED
+            model.model_id, condition, query.direction, limit=NAMED
         )
 
     def cosines(

@@ -24,6 +24,8 @@ from agent_memory.storage.code_search import EXACT_UP_TO
 from agent_memory.storage.filters import Filter, filter_of
 from agent_memory.storage.quantization import quantize
 from agent_memory.storage.records import QueryVector
+from agent_memory.storage.sqlite import compared_vectors
+from agent_memory.storage.sqlite.compared_vectors import ComparedVectors
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
 from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
@@ -425,25 +427,37 @@ def test_the_index_was_used(field: Field) -> None:
     ],
     ids=["all", "tagged", "archived", "archived or not"],
 )
-@pytest.mark.parametrize("numbers", [2, 1], ids=["all compared", "named by codes"])
+@pytest.mark.parametrize(
+    ("numbers", "by"),
+    [(2, "numpy"), (2, "SQL"), (1, "codes")],
+    ids=["compared by numpy", "compared by SQL", "named by codes"],
+)
 def test_of_what_a_user_has_all_is_compared_where_codes_would_take_longer(
     field: Field,
     monkeypatch: pytest.MonkeyPatch,
     filters: dict[str, Any],
     passes: Callable[[Memory], bool],
     numbers: int,
+    by: str,
 ) -> None:
     monkeypatch.setattr(code_search, "EXACT_UP_TO", 50)
     # A user has 100 of 5,000 vectors of 96 numbers: for 150 that pass 7,500 codes would be named.
     monkeypatch.setattr(code_search, "NUMBERS_FOR_NAMED", numbers)
-    compared: list[int] = []
-    nearest_passing = EmbeddingTable.nearest_passing
+    monkeypatch.setattr(compared_vectors, "can_compare", lambda: by == "numpy")
+    compared: list[str] = []
 
-    def watched(self: EmbeddingTable, *values: Any, **options: Any) -> list[int]:
-        compared.append(options["limit"])
-        return nearest_passing(self, *values, **options)
+    def watch(owner: type, name: str, says: str) -> None:
+        watched = getattr(owner, name)
 
-    monkeypatch.setattr(EmbeddingTable, "nearest_passing", watched)
+        def watching(self: object, *values: Any, **options: Any) -> list[int]:
+            compared.append(says)
+            row_ids: list[int] = watched(self, *values, **options)
+            return row_ids
+
+        monkeypatch.setattr(owner, name, watching)
+
+    watch(ComparedVectors, "nearest", "numpy")
+    watch(EmbeddingTable, "nearest_passing", "SQL")
     passing_filter = filter_of(SearchFilters.model_validate(filters), agent_id="bob")
     missed = 0
     for number in range(20):
@@ -452,7 +466,30 @@ def test_of_what_a_user_has_all_is_compared_where_codes_would_take_longer(
         assert len(found) == len(exact)
         missed += len(set(exact) - set(found))
     assert missed <= 2  # of 100: two may be as near but for the bytes that numbers are kept in
-    assert compared == [code_search.NAMED] * 20 * (numbers * 7_500 > DIMENSIONS * 100)
+    assert compared == [by] * 20 * (by != "codes")
+
+
+def test_a_users_vectors_are_read_anew_once_a_memory_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_search, "EXACT_UP_TO", 5)
+    monkeypatch.setattr(code_search, "NUMBERS_FOR_NAMED", 10_000)
+    monkeypatch.setattr(code_search, "NAMED", 20)
+
+    def found(memory: AgentMemory) -> list[str]:
+        hits = memory.search("which pet animals live here?", user_id="ann", count_accesses=False)
+        return contents(hits)
+
+    answer = ANSWERS["which pet animals live here?"]
+    with AgentMemory("bob", root=tmp_path, embedder="wordllama") as memory:
+        memory.store_many([{"content": text, "user_id": "ann"} for text in sentences(40)])
+        memory.migrate()
+        assert found(memory) == []
+        with AgentMemory("bob", root=tmp_path, embedder="wordllama") as other:
+            stored = other.store(answer, user_id="ann")
+            assert found(memory)[:1] == [answer]
+            other.archive(stored)
+            assert answer not in found(memory)
 
 
 @pytest.mark.parametrize("query", [f"probe{number}" for number in range(5)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
@@ -66,9 +67,14 @@ _IS_CURRENT: Final = "e.seq NOT IN (SELECT seq FROM embedding_queue)"
 _FROM_LISTED: Final = f"""
 FROM embeddings AS e
 WHERE e.model_id = ? AND e.seq IN (SELECT value FROM json_each(?)) AND {_IS_CURRENT}"""
+_FROM_PASSING: Final = f"""
+FROM memories AS m CROSS JOIN embeddings AS e ON e.seq = m.seq
+WHERE {{condition}} AND e.model_id = ? AND {_IS_CURRENT} AND length(e.vector) = ?"""
+# As one value: to fetch 25,000 rows takes a third longer than all that is done with them.
+_SELECT_PASSING: Final = f"""
+SELECT json_group_array(e.seq), CAST(group_concat(e.vector, '') AS BLOB) {_FROM_PASSING}"""
 _NEAREST_PASSING: Final = f"""
-SELECT e.seq FROM memories AS m CROSS JOIN embeddings AS e ON e.seq = m.seq
-WHERE {{condition}} AND e.model_id = ? AND {_IS_CURRENT} AND length(e.vector) = ?
+SELECT e.seq {_FROM_PASSING}
 ORDER BY vec_distance_cosine(vec_int8(e.vector), vec_int8(?)) NULLS LAST LIMIT ?"""
 _COSINE: Final = "1 - vec_distance_cosine(vec_int8(e.vector), vec_int8(?))"
 _SELECT_LISTED: Final = """
@@ -305,6 +311,15 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         sql = _NEAREST_PASSING.format(condition=condition.sql)
         values = (*condition.values, model_id, len(direction), direction, limit)
         return [row_id for (row_id,) in self._db.rows(sql, values)]
+
+    def passing(
+        self, model_id: int, condition: Condition, dimensions: int
+    ) -> tuple[list[int], bytes]:
+        """Return the rows that meet a condition, and their vectors, one behind the other."""
+        sql = _SELECT_PASSING.format(condition=condition.sql)
+        row = self._db.row(sql, (*condition.values, model_id, dimensions))
+        row_ids, vectors = row or ("[]", None)
+        return json.loads(row_ids), vectors or b""
 
     def listed(self, model: EmbeddingModel, row_ids: Sequence[int]) -> list[bytes]:
         """Return the vectors of some rows."""
