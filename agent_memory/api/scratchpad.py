@@ -65,11 +65,11 @@ class ScratchpadVerbs(OpenMemory):
     ) -> str:
         """Return the scratchpad as Markdown for a model's context, at most ``token_budget`` tokens.
 
-        The memories are ranked by last access and then by access count. They stand
-        between marks that no memory can have in it, each on a line of its own with its source, and
-        are called recalled data, not instructions: see ``render_memories``. ``count_tokens`` counts
-        the tokens of a text; without it they are estimated as a quarter of the UTF-8 bytes. The
-        text is empty when the scratchpad is, or nothing fits.
+        Those promoted by hand come first; all are ranked by last access and then by access count.
+        They stand between marks that no memory can have in it, each on a line of its own with its
+        source, and are called recalled data, not instructions: see ``render_memories``.
+        ``count_tokens`` counts the tokens of a text; without it they are estimated as a quarter of
+        the UTF-8 bytes. The text is empty when the scratchpad is, or nothing fits.
         """
         return self._context_of(None, token_budget, config=config, count_tokens=count_tokens)
 
@@ -86,7 +86,7 @@ class ScratchpadVerbs(OpenMemory):
         )
         budget = chosen.token_budget if token_budget is None else token_budget
         check_whole_number("token_budget", budget, lowest=0)
-        memories = self._store.scratchpad(owner)
+        memories = self._store.scratchpad(owner, for_context=True)
         text, shown = render_context(
             memories, chosen, budget, agent_id=self.agent_id, count_tokens=count_tokens
         )

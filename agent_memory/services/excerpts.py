@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from agent_memory.services.rendering import PLAIN, render_context
 from agent_memory.services.search import results
 from agent_memory.services.search.pipeline import completed, find
 from agent_memory.services.search.request import QueryMeaning, SearchRequest
-from agent_memory.services.unit_of_work import UnitOfWork
+from agent_memory.services.unit_of_work import UnitOfWork, promoted_first
 from agent_memory.storage.filters import filter_of
 from agent_memory.storage.opening import open_engine
 
@@ -148,7 +148,7 @@ class Excerpts:
     def context(self, token_budget: int) -> str:
         """Return the scratchpad as Markdown for a model's context."""
         with self._engine.read():
-            row_ids: Sequence[int] = self._engine.scratchpad.members()
+            row_ids = promoted_first(self._engine, self._engine.scratchpad.members())
             excerpts = self._engine.memories.excerpts(row_ids)
         text, shown = render_context(
             [excerpts[row_id] for row_id in row_ids], PLAIN, token_budget, agent_id=self.agent_id

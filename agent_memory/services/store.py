@@ -35,6 +35,7 @@ from agent_memory.services.unit_of_work import (
     Promoted,
     UnitOfWork,
     enter_scratchpad,
+    promoted_first,
     repeated_if_undone,
 )
 from agent_memory.services.vectors import VectorService
@@ -384,12 +385,13 @@ class Store:
         self._complete_fingerprints()
         yield from duplicates.groups(self._engine)
 
-    def scratchpad(self, owner: Owner | None = None) -> list[Memory]:
+    def scratchpad(self, owner: Owner | None = None, *, for_context: bool = False) -> list[Memory]:
         """Return the memories in the scratchpad, most recently used first: one owner's, or all."""
         self._unit_of_work.flush()
         with self._engine.read():
             user_id = None if owner is None else owner.user_id
             row_ids = self._engine.scratchpad.members(user_id=user_id)
+            row_ids = promoted_first(self._engine, row_ids) if for_context else row_ids
             memories = self._engine.memories.get_many(row_ids)
         listed = (memories[row_id] for row_id in row_ids)
         return [

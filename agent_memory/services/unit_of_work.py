@@ -386,6 +386,15 @@ def enter_scratchpad(
     return ScratchpadEntry(entering, engine.scratchpad.evict(max_size=max_size, keep=entering))
 
 
+def promoted_first(engine: Engine, row_ids: Sequence[int]) -> list[int]:
+    """Order members of the scratchpad for a context: those promoted by hand first.
+
+    To be shown is no use: where these came by use alone, what is newer left them no room.
+    """
+    reasons = engine.scratchpad.reasons(row_ids)
+    return sorted(row_ids, key=lambda row_id: reasons.get(row_id) != "promoted")
+
+
 def _max_size(engine: Engine) -> int:
     """Return how many memories the scratchpad holds, read without the models.
 

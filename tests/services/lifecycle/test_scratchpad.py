@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import NOW, Clock
 
-from agent_memory import AgentMemory, Scratchpad, ValidationError, estimate_tokens
+from agent_memory import AgentMemory, MemoryReader, Scratchpad, ValidationError, estimate_tokens
 
 
 def entries(memory: AgentMemory) -> list[str]:
@@ -311,6 +311,21 @@ def test_a_budget_that_is_no_count_of_tokens_is_refused(memory: AgentMemory, bud
     with pytest.raises(ValidationError) as caught:
         memory.context(budget)
     assert caught.value.errors()[0]["loc"] == ("token_budget",)
+
+
+def test_what_was_promoted_is_shown_first_in_any_order_of_use(
+    memory: AgentMemory, root: Path, clock: Clock
+) -> None:
+    style = memory.store("Answer in short words")
+    memory.promote(style)
+    fill(memory, clock, 20)
+    memory.search("number19")
+    shown = lines(memory.context(90))
+    assert shown == ["- [2026-01-30] Note: Answer in short words"]
+    reader = MemoryReader.open("bob", root=root)
+    assert reader is not None
+    with reader:
+        assert lines(reader.context(90)) == shown
 
 
 def test_a_setting_of_the_context_that_is_wrong_is_refused(memory: AgentMemory) -> None:
