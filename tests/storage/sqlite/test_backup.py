@@ -122,6 +122,19 @@ def test_the_backups_of_one_moment_stand_side_by_side_too(root: Path, clock: Clo
         assert [one.memory_count for one in memory.backups()] == [3, 2, 1]
 
 
+def test_after_a_clock_that_was_ahead_the_latest_is_the_one_made_last(
+    root: Path, clock: Clock
+) -> None:
+    with AgentMemory("bob", root=root, clock=clock) as memory:
+        clock.forward(days=900)
+        memory.backup()
+        clock.forward(days=-900)
+        memory.store("since")
+        made = memory.backup()
+        assert [one.memory_count for one in memory.backups()] == [1, 0]
+        assert memory.backups()[0].path == str(made)
+
+
 def test_a_relative_or_home_destination_means_what_it_means_elsewhere(
     memory: AgentMemory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,7 @@ def back_up(source: Path, destination: Path | None, *, now: datetime) -> Path:
     Others may write meanwhile. The copy is made beside its destination and moved there when it is
     whole and on the disk: what stands there before stays until then. A symbolic link there is
     replaced, never followed. Without a destination it is ``backups/memories-TIME.db`` beside the
-    source, at the next microsecond where that is taken: no other backup is replaced.
+    source, later than any such backup before, even when the clock is not: none is replaced.
     """
     made = destination
     if made is None:
@@ -69,8 +69,8 @@ def back_up_before(source: Path, reason: str, *, now: datetime, keep: int) -> Pa
 
     When the copy is whole and on the disk, the oldest of those that were made in this way are
     deleted, so that ``keep`` of them are left. ``keep=0`` makes none and returns ``None``. The time
-    in a name is always later than that of any such backup before, even when the clock is not: the
-    order of the names is that in which they were made. ``reason`` has up to 40 letters, digits,
+    in a name is always later than that of any backup before, even when the clock is not: the order
+    of the names is that in which they were made. ``reason`` has up to 40 letters, digits,
     ``_`` and ``-``, all in lower case.
     """
     if keep <= 0:
@@ -174,11 +174,10 @@ def _refuse_destination(destination: Path) -> None:
 
 
 def _named(unfinished: Path, source: Path, reason: str | None, now: datetime) -> Path:
-    """Give a copy a name that is free; with a reason, that of the newest automatic backup."""
+    """Give a copy a name that is free, later than those of the backups before it."""
     ending = "" if reason is None else f".before-{reason}"
     for _ in range(_TRIES):
-        others = [] if reason is None else _automatic(source)
-        now = max([now, *(shifted(made_at, _STEP) for made_at, _ in others)])
+        now = max([now, *(shifted(made_at, _STEP) for made_at, *_ in _named_by_time(source))])
         made = unfinished.with_name(f"{source.stem}-{_stamp(now)}{ending}{source.suffix}")
         refuse_long_path(made)  # it could not be restored
         if _moved(unfinished, made):
@@ -209,7 +208,8 @@ def _rotate(source: Path, keep: int) -> None:
     folder = source.parent / _FOLDER
     if folder.is_symlink():
         return
-    for _, name in sorted(_automatic(source))[:-keep]:
+    automatic = sorted((at, name) for at, name, reason in _named_by_time(source) if reason)
+    for _, name in automatic[:-keep]:
         path = folder / name
         if not any(beside(path, suffix).exists() for suffix in ("-wal", "-journal")):
             with contextlib.suppress(OSError):
@@ -249,15 +249,15 @@ def _parsed(stamp: str) -> datetime:
     return parse_time(f"{stamp[:-7]}.{stamp[-7:]}")
 
 
-def _automatic(source: Path) -> list[tuple[datetime, str]]:
-    """Return the times and names of the automatic backups of a store. Only plain files."""
+def _named_by_time(source: Path) -> list[tuple[datetime, str, str | None]]:
+    """Return the times, names and reasons of the backups of a store. Only plain files."""
     backups = []
     with os.scandir(_folder(source)) as entries:
         for entry in entries:
             match = _match(source, entry.name)
-            if match and match["reason"] and entry.is_file(follow_symlinks=False):
+            if match and entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(ValueError):
-                    backups.append((_parsed(match["time"]), entry.name))
+                    backups.append((_parsed(match["time"]), entry.name, match["reason"]))
     return backups
 
 
