@@ -142,6 +142,8 @@ def _fields_of(value: object) -> dict[str, Any]:
     item: dict[str, Any] = value
     if isinstance(item.get("memory"), dict) and "content" not in item:
         item = item["memory"]  # what a search found (A); its score was that of one query
+    if isinstance(item.get("messages"), list) and "content" not in item:
+        raise ValidationError("is a conversation, not a memory: `add` keeps what one says")
     metadata = item.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         raise ValidationError(f"metadata: is a JSON {type(metadata).__name__}, not an object")

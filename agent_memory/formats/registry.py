@@ -168,7 +168,7 @@ def recognise(path: Path) -> Reader:
             return loaded
     raise ValidationError(
         f"{path}: {_looks(sample)}. If it holds memories, name its format with --format:"
-        f" {', '.join(READABLE)}"
+        f" {', '.join(READABLE)}. `add` keeps what a conversation or a text says"
     )
 
 

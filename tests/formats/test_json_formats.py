@@ -331,6 +331,13 @@ def test_what_a_search_returned_is_read_as_its_memories(
         assert back == [{**fields_of(hit.memory), "last_accessed": None} for hit in found]
 
 
+@pytest.mark.parametrize("name", ["json", "jsonl"])
+def test_a_conversation_is_told_which_verb_takes_it(name: str, tmp_path: Path) -> None:
+    text = json.dumps({"messages": [{"role": "user", "content": "I live in Oslo."}]})
+    (entry,) = read(text, tmp_path, name)
+    assert entry.error == "is a conversation, not a memory: `add` keeps what one says"
+
+
 # The shapes that are read -------------------------------------------------------------------
 
 
