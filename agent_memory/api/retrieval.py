@@ -24,6 +24,7 @@ from agent_memory.models.enums import MatchType
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.search import MemorySearchResult, SearchFilters, SearchResults
+from agent_memory.models.times import format_time
 from agent_memory.services.search.ranking import RankingRates
 from agent_memory.services.search.request import SearchRequest
 
@@ -278,7 +279,12 @@ class RetrievalVerbs(OpenMemory):
             raise ValidationError.of("shared", message, shared)
         moment = parse_as_of(as_of)
         with self._as_of(moment) as past:
-            return past._search_own(request._replace(now=request.now or moment))
+            found = past._search_own(request._replace(now=request.now or moment))
+        metadata = found.search_metadata
+        if metadata.reason != "nothing_stored":
+            return found
+        then = {"explanation": f"this agent had no memories at {format_time(moment)}"}
+        return found.model_copy(update={"search_metadata": metadata.model_copy(update=then)})
 
     def _search_shared(
         self, request: SearchRequest, shared: Sequence[str], *, count_accesses: bool

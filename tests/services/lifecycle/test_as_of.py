@@ -150,3 +150,12 @@ def test_a_time_that_is_none_is_refused(memory: AgentMemory) -> None:
         memory.list_recent(as_of="2026-02-30")
     with pytest.raises(ValidationError, match="shared"):
         memory.search("x", as_of=NOW, shared=["team"])
+
+
+def test_a_search_before_the_first_memory_does_not_say_that_there_are_none_now(
+    memory: AgentMemory,
+) -> None:
+    memory.store("Deploys need two approvals")
+    found = memory.search("deploys", as_of="2020-01-01T00:00:00Z").search_metadata
+    assert found.reason == "nothing_stored"
+    assert found.explanation == "this agent had no memories at 2020-01-01T00:00:00.000000Z"
