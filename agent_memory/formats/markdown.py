@@ -15,7 +15,6 @@ import re
 import shutil
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -30,7 +29,7 @@ from agent_memory.models.graph import USER_NAME
 from agent_memory.models.limits import MAX_TAG_LENGTH, MAX_TAGS_PER_MEMORY
 from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.portable import Entry, Section
-from agent_memory.models.times import format_time, parse_time
+from agent_memory.models.times import format_time, from_epoch, parse_time
 from agent_memory.runtime.files import open_private, read_steadily, translated_errors
 
 _ENDINGS: Final = (".md", ".markdown", ".mdc")
@@ -282,7 +281,7 @@ def _time(front: Mapping[str, Any], file: Path) -> str:
             return format_time(parse_time(str(value)))
         except (ValueError, OverflowError):
             continue
-    return format_time(datetime.fromtimestamp(file.stat().st_mtime, UTC))
+    return format_time(from_epoch(file.stat().st_mtime))
 
 
 def _observations(note: Note) -> tuple[list[tuple[str, str]], str]:

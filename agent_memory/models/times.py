@@ -82,6 +82,17 @@ def age_in_days(moment: datetime, now: datetime) -> int:
     return max(0, (to_utc(now) - to_utc(moment)).days)
 
 
+def from_epoch(seconds: float) -> datetime:
+    """Return the time that a file has, in seconds since 1970, within the years that one can have.
+
+    A file system takes any number, and what unpacks an archive may set it.
+    """
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return NEWEST_TIME if seconds > 0 else _OLDEST
+
+
 def shifted(moment: datetime, span: timedelta) -> datetime:
     """Add a span, staying within the years that a time can have."""
     try:

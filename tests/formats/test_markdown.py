@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -191,6 +192,21 @@ def test_a_file_of_rules_is_a_memory_an_item(tmp_path: Path) -> None:
         ("```sh\n# not a heading\n\n- not an item\n```", "Project / Style"),
         ("One last rule", "Project / Else"),
     ]
+
+
+@pytest.mark.parametrize(("seconds", "year"), [(2**38, 9999), (-(2**37), 1)])
+def test_a_file_of_a_year_that_is_none_has_the_next_that_is_one(
+    seconds: int, year: int, tmp_path: Path
+) -> None:
+    place = tmp_path / "note.md"
+    place.write_text("# A note\n\nIt came out of a broken archive.\n")
+    os.utime(place, (seconds, seconds))
+    if place.stat().st_mtime != seconds:
+        pytest.skip("this file system keeps no such time")
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.import_(place)
+        (note,) = memory.list_recent()
+    assert note.timestamp.year == year
 
 
 def test_basic_memory_and_openclaw(tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.memory import Memory
+from agent_memory.models.times import from_epoch
 
 INDEX: Final = "index.json"
 LOCK: Final = ".lock"
@@ -137,7 +137,7 @@ def _stamp_of(file: Path, base: str) -> str | None:
     """Return when a backup was made, by its name, else by its file; nothing if it is none of it."""
     for stem in _spellings(base):
         if file.name.startswith(stem) and (match := _STAMP.fullmatch(file.name, len(stem))):
-            changed = datetime.fromtimestamp(file.lstat().st_mtime, UTC)
+            changed = from_epoch(file.lstat().st_mtime)
             return match[1] or changed.strftime(STAMP_FORMAT)
     return None
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -18,7 +17,7 @@ from agent_memory.formats.protocol import Sample
 from agent_memory.models.fields import to_json
 from agent_memory.models.graph import clean_name
 from agent_memory.models.portable import Entry, PassedOver, Section, content_id
-from agent_memory.models.times import format_time
+from agent_memory.models.times import format_time, from_epoch
 from agent_memory.runtime.files import read_steadily
 
 _NAME: Final = "mcp-memory"
@@ -98,7 +97,7 @@ def _graph(file: BinaryIO, sources: dict[str, list[str]], path: Path) -> Iterato
         elif item["type"] == "entity" and not names[name := clean_name(item["name"])]:
             names[name] = True
             yield _entity(place, name, sources[name], item.get("entityType"))
-    since = format_time(datetime.fromtimestamp(path.stat().st_mtime, UTC))
+    since = format_time(from_epoch(path.stat().st_mtime))
     for place, item in relations:
         for end in (clean_name(item["from"]), clean_name(item["to"])):
             if end not in names:

@@ -10,13 +10,13 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import StorageError, StorageUnavailable, ValidationError
 from agent_memory.models.reports import BackupFile
-from agent_memory.models.times import format_time, parse_time, shifted
+from agent_memory.models.times import format_time, from_epoch, parse_time, shifted
 from agent_memory.runtime.files import (
     UNFINISHED,
     abandoned,
@@ -270,7 +270,7 @@ def _described(path: Path, source: Path) -> BackupFile | None:
         status = path.stat()
     except FileNotFoundError:
         return None
-    made_at = datetime.fromtimestamp(status.st_mtime, UTC)
+    made_at = from_epoch(status.st_mtime)
     match = _match(source, path.name)
     if match:
         with contextlib.suppress(ValueError):
