@@ -132,6 +132,8 @@ def resolve_file(path: str | os.PathLike[str]) -> Path:
     if not text or text == ":memory:":
         raise ValidationError.of("path", "give the path of a file: memories live in one", text)
     place = _absolute(text)
+    if not place.name:  # nothing can stand beside it
+        raise ValidationError.of("path", "is the topmost folder: give the path of a file", text)
     return _resolved(place.parent) / place.name
 
 

@@ -299,3 +299,13 @@ def test_a_memory_is_closed_when_its_block_ends_in_an_error(root: Path) -> None:
         fail()
     with pytest.raises(StorageClosed):
         memory.count()
+
+
+@pytest.mark.parametrize("place", ["/", "//", "/.."])
+def test_the_topmost_folder_is_no_place_of_a_file(place: str, root: Path) -> None:
+    with pytest.raises(ValidationError, match="topmost folder: give the path of a file"):
+        AgentMemory.open(place)
+    with AgentMemory("bob", root=root) as memory:
+        for verb in (memory.export, memory.backup):
+            with pytest.raises(ValidationError, match="topmost folder"):
+                verb(place)
