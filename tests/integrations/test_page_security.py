@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import os
 import socket
@@ -162,6 +164,20 @@ def test_no_get_changes_anything(browser: PageClient, memory: AgentMemory) -> No
 
 def wal_of(path: Path) -> bytes:
     return path.with_name(f"{path.name}-wal").read_bytes()
+
+
+@pytest.mark.parametrize("path", ["/", "/api/overview", "/nothing"])
+def test_a_head_is_answered_as_a_get_without_its_body(browser: PageClient, path: str) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", browser.port, timeout=20)
+    with contextlib.closing(connection):
+        answers = []
+        for method in ("HEAD", "GET"):  # a body of the first would be the head of the second
+            connection.request(method, path, headers=browser.headers)
+            answer = connection.getresponse()
+            answers.append((answer.status, answer.getheader("Content-Type"), answer.read()))
+    (status, kind, body), got = answers
+    assert (status, kind, body) == (*got[:2], b"")
+    assert got[2]
 
 
 @pytest.mark.parametrize(

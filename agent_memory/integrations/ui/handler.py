@@ -128,6 +128,10 @@ class PageHandler(BaseHTTPRequestHandler):
         """Answer what reads: a file of the page, or data."""
         self._answer(self._get)
 
+    def do_HEAD(self) -> None:
+        """Answer as a GET, without the body."""
+        self._answer(self._get)
+
     def do_POST(self) -> None:
         """Answer what writes."""
         self._answer(self._post)
@@ -146,7 +150,7 @@ class PageHandler(BaseHTTPRequestHandler):
 
     def _get(self, path: str) -> None:
         if self.headers.get("Content-Length", "0") != "0" or "Transfer-Encoding" in self.headers:
-            raise Refused(400, "a GET has no body")
+            raise Refused(400, f"a {self.command} has no body")
         self._bounded.begin_answer(self.request)
         if not path.startswith(_API):
             self._send_file(path)
@@ -259,7 +263,8 @@ class PageHandler(BaseHTTPRequestHandler):
         }.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(content)
+        if self.command != "HEAD":
+            self.wfile.write(content)
 
     @property
     def _bounded(self) -> BoundedServer:
