@@ -218,9 +218,13 @@ def vet(path: Path, version: int, rows: Sequence[Row]) -> Verdict:
         return Verdict()
     named = "; ".join(map(str, faults[:_MOST_NAMED]))
     more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
-    refusal = f"{path} can be read, but nothing is written into it: {named}{more}"
+    fate = (
+        "is of an older version, and not upgraded"
+        if version < latest_version()
+        else "can be read, but nothing is written into it"
+    )
     return Verdict(
-        f"{refusal}. {_advice(version, faults)}",
+        f"{path} {fate}: {named}{more}. {_advice(version, faults)}",
         tuple(schema_check.temporary_views(shipped, faults)),
     )
 
@@ -229,7 +233,9 @@ def _advice(version: int, faults: Sequence[schema_check.Fault]) -> str:
     if not all(fault.can_be_mended for fault in faults):
         return "Restore a backup, or import this file into a new memory"
     if version < latest_version():
-        return "Import this file into a new memory, or drop what you did not make with `sqlite3`"
+        advice = "Import this file into a new memory with `agent-memory import`"
+        is_foreign = all(fault.state == "foreign" for fault in faults)
+        return f"{advice}, or drop with `sqlite3` what you did not make" if is_foreign else advice
     return "If you did not make that, `agent-memory check --repair` repairs it, after a backup"
 
 

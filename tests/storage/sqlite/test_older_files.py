@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from agent_memory import AgentMemory, MigrationError
+from agent_memory import AgentMemory, MigrationError, StorageUntrusted
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import SELECT_OBJECTS
 from agent_memory.storage.sqlite.legacy_schema import LEGACY_HASHES
@@ -154,6 +154,19 @@ def test_a_migration_that_nobody_knows_is_refused_with_the_way_out(tmp_path: Pat
     connection.close()
     with pytest.raises(MigrationError, match=r"0004_history.*export --format store"):
         AgentMemory.open(path)
+
+
+def test_an_older_file_without_its_record_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    path = unpack(FILES / "schema-10.db.xz", tmp_path)
+    connection = apsw.Connection(str(path))
+    connection.execute("DROP TABLE schema_migrations")
+    connection.close()
+    told = r"older version, and not upgraded: the table schema_migrations is missing\. Import this"
+    with pytest.raises(StorageUntrusted, match=told) as refused:
+        AgentMemory.open(path)
+    assert "drop" not in str(refused.value)
+    with AgentMemory("bob", root=tmp_path / "root") as memory:
+        assert memory.import_(path).new > 0
 
 
 def write_golden() -> None:
