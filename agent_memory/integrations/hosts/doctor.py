@@ -263,7 +263,14 @@ class Examination:
         except (FileNotFoundError, NotADirectoryError):
             return 0
         except OSError as error:
-            self._find(f"nothing can be captured: {error}", f"move {spool.path} away")
+            is_denied = isinstance(error, PermissionError)
+            self._find(
+                f"nothing can be captured: {error}",
+                f"what waits in {spool.path} is stored when you own it and may read and write it:"
+                " chown and chmod 600 see to that"
+                if is_denied
+                else f"move {spool.path} away",
+            )
             return 0
         texts = [entry.get("texts") for entry in entries]  # in a line of another version, anything
         count = sum(len(each) for each in texts if isinstance(each, list))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -269,6 +270,20 @@ def test_what_is_no_line_of_ours_among_what_waits_is_passed_over(
     report = doctor(code=6)
     assert report["waiting"] == 2
     assert any("wait to be stored" in it["problem"] for it in report["problems"])
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may read everything")
+def test_what_waits_and_may_not_be_read_is_not_to_be_moved_away(
+    root: Path, shop: Path, doctor: Doctor
+) -> None:
+    heard = Path(agent_folder(project_of(str(shop)).agent_id, str(root))) / "hooks" / "heard.jsonl"
+    heard.parent.mkdir(parents=True)
+    heard.write_text('{"texts": ["NOTE: a"], "at": 5}\n')
+    heard.chmod(0)
+    found = {problem["problem"]: problem["advice"] for problem in doctor(code=6)["problems"]}
+    (advice,) = (advice for told, advice in found.items() if "nothing can be captured" in told)
+    assert "chmod 600" in advice
+    assert "away" not in advice
 
 
 @pytest.mark.usefixtures("shop")
