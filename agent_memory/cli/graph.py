@@ -244,7 +244,7 @@ def _edges_text(edges: Sequence[EdgeView]) -> str:
 
 
 def _day(moment: datetime | None) -> str:
-    return "-" if moment is None else f"{moment:%Y-%m-%d}"
+    return "-" if moment is None else str(moment.date())
 
 
 def _neighbours_text(neighbourhood: Neighbourhood) -> str:

@@ -117,7 +117,7 @@ def memory_cells(memory: AnyMemory, *, repeats: int = 0) -> tuple[str, str, str,
     text = memory.content + "".join(f" #{tag}" for tag in memory.tags)
     if repeats:
         text += f" (and {repeats} more that say the same)"
-    return memory.id, f"{memory.timestamp:%Y-%m-%d}", memory.category, text
+    return memory.id, str(memory.timestamp.date()), memory.category, text
 
 
 def memories_text(memories: Sequence[AnyMemory], filters: Mapping[str, Any]) -> str:

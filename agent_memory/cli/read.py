@@ -161,7 +161,7 @@ def scratchpad(session: Session, /) -> None:
     with session.open() as memory:
         pad = memory.scratchpad()
     rows = [
-        (entry.id, f"{entry.timestamp:%Y-%m-%d}", entry.category, str(entry.access_count),
+        (entry.id, str(entry.timestamp.date()), entry.category, str(entry.access_count),
          entry.content)
         for entry in pad.memories
     ]  # fmt: skip

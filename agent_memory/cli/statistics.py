@@ -93,7 +93,7 @@ def _section(title: str, lines: Iterator[str]) -> str:
 
 
 def _heading(statistics: MemoryStatistics, session: Session) -> str:
-    first = statistics.periods[0] if statistics.since is None else f"{statistics.since:%Y-%m-%d}"
+    first = statistics.periods[0] if statistics.since is None else str(statistics.since.date())
     place = "a file" if isinstance(session.address(), Path) else "rows of a database"
     return (
         f"{statistics.agent_id}: {statistics.memory_count:,} memories and"

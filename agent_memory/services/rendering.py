@@ -185,7 +185,7 @@ def _delimiter_of(entries: str) -> str:
 
 def _line(memory: "Shown", config: "MemoryContextConfig | Style", agent_id: str | None) -> str:
     """Return one entry on one line: ``- [2026-01-28] Preference: text (tag, tag) {id by whom}``."""
-    date = f"[{memory.timestamp:%Y-%m-%d}] " if config.include_timestamps else ""
+    date = f"[{memory.timestamp.date()}] " if config.include_timestamps else ""
     label = as_data(memory.category).capitalize()
     category = f"{label}: " if config.include_categories else ""
     tags = f" ({as_data(', '.join(memory.tags))})" if config.include_tags and memory.tags else ""

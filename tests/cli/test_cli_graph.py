@@ -31,6 +31,10 @@ class Program:
     def data(self, *words: str) -> Any:
         return self(*words, "--json").data
 
+    def printed(self) -> str:
+        """Return what was printed since the last command."""
+        return self._capsys.readouterr().out
+
 
 @pytest.fixture
 def program(root: Path, capsys: pytest.CaptureFixture[str]) -> Program:
@@ -66,6 +70,18 @@ def test_what_is_added_is_shown_with_its_time(filled: Program) -> None:
     assert filled.data("show", "acme")["entity"]["name"] == "Acme"
     assert [it["target"] for it in filled.data("show", "--user", "u1")["relationships"]] == ["tea"]
     assert "no relationships" in filled("show", "--as-of", "2024-01-01").out
+
+
+def test_a_year_has_four_digits(program: Program, root: Path) -> None:
+    program("add", "Rus", "besiege", "the city", "--from", "0860-06-18")
+    assert "0860-06-18" in program("show").out
+    day = "0860-06-18"
+    for words in (
+        ["store", "the Rus reach the city", "--timestamp", day],
+        *(["recent"], ["search", "Rus"], ["scratchpad"], ["stats", "--since", day]),
+    ):
+        assert run(["--root", str(root), "--agent", "bob", *words]) == 0
+    assert program.printed().count(day) >= 4
 
 
 def test_what_is_removed_is_shown_only_when_asked_for(filled: Program) -> None:

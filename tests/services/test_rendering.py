@@ -269,3 +269,9 @@ def test_the_memories_that_are_shown_come_with_the_text() -> None:
     text, shown = render_context([large, small], PLAIN, 500, agent_id="bob")
     assert "small" in text
     assert shown == [small]
+
+
+def test_a_year_has_four_digits() -> None:
+    old = a_memory("the Rus reach the city", timestamp=datetime(860, 6, 18, tzinfo=UTC))
+    (line,) = lines_of(text_of([old], MemoryContextConfig(include_sources=False), 2_000))
+    assert line == "- [0860-06-18] Note: the Rus reach the city"

@@ -137,7 +137,7 @@ class Resources:
             "name": memory.id,
             "title": _title(memory),
             "description": f"Recalled data: a memory ({memory.category})"
-            f" of {memory.timestamp:%Y-%m-%d}",
+            f" of {memory.timestamp.date()}",
             "mimeType": _MARKDOWN,
             "annotations": {"lastModified": format_time(memory.updated_at or memory.timestamp)},
         }
