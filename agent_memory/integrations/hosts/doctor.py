@@ -27,6 +27,7 @@ from agent_memory import (
     ConfigurationError,
     NotAMemoryFile,
     StorageCorrupt,
+    StorageReadOnly,
 )
 from agent_memory.integrations.hosts.hook import (
     ENDED,
@@ -284,12 +285,24 @@ class Examination:
             )
         return count
 
+    def _opened(self) -> AgentMemory:
+        """Open the memory, to read alone where it cannot be written."""
+        try:
+            return AgentMemory(self._agent_id, root=self._root, create=False)
+        except StorageReadOnly as error:
+            memory = AgentMemory(self._agent_id, root=self._root, read_only=True)
+            self._find(
+                f"the memory can be read, and nothing is stored in it: {error}",
+                "see that you may write the file and its folder",
+            )
+            return memory
+
     def _memory(self) -> dict[str, Any]:
         """Return what can be said of the memory itself, which is looked through for damage."""
         try:
             if not AgentMemory.exists(self._agent_id, self._root):
                 return {"memory_count": 0, "sound": None, "embedder": None, "pending_embeddings": 0}
-            with AgentMemory(self._agent_id, root=self._root, create=False) as memory:
+            with self._opened() as memory:
                 info, report = memory.info(), _checked(memory)
                 results = memory.search(_QUESTION, 1, count_accesses=False)
         except AgentMemoryError as error:

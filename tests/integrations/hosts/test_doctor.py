@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from embedding_server import EmbeddingServer
 from host_inputs import EVENTS, PROGRAM, answer, event, locked, wait_until_stored
+from places import read_only_drive
 
 from agent_memory import AgentMemory
 from agent_memory.cli import run
@@ -270,6 +271,18 @@ def test_what_is_no_line_of_ours_among_what_waits_is_passed_over(
     report = doctor(code=6)
     assert report["waiting"] == 2
     assert any("wait to be stored" in it["problem"] for it in report["problems"])
+
+
+def test_a_memory_on_a_read_only_drive_is_looked_through(
+    root: Path, shop: Path, doctor: Doctor
+) -> None:
+    with AgentMemory(project_of(str(shop)).agent_id, root=root) as memory:
+        memory.store("Deploys need two approvals")
+    with read_only_drive(root):
+        report = doctor(code=6)
+    found = report["memory"]
+    assert (found["memory_count"], found["sound"]) == (1, True)
+    assert "the memory can be read, and nothing is stored in it" in problems(report)
 
 
 @pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may read everything")
