@@ -245,7 +245,7 @@ def test_a_copy_by_way_of_sql_is_a_memory(tmp_path: Path, way: str, has_vectors:
 @pytest.mark.parametrize("way", ["dump", "clone"])
 @pytest.mark.filterwarnings("ignore:.*others may read it")
 def test_a_copy_of_rows_with_a_gap_finds_them_after_a_repair_as_the_guide_says(
-    tmp_path: Path, way: str
+    tmp_path: Path, way: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "s.db"
     with AgentMemory.open(path, agent_id="bob") as memory:
@@ -255,6 +255,7 @@ def test_a_copy_of_rows_with_a_gap_finds_them_after_a_repair_as_the_guide_says(
         memory.store("and nobody knows where the owl sleeps")
         memory.delete(memory.list_recent()[1].id)
     with AgentMemory.open(copied_as_sql(path, way)) as memory:
+        assert ("check --repair" in caplog.text) == (way == "clone")
         assert bool(memory.check().problems) == (way == "clone")
         memory.check(repair=True)
         assert memory.check().problems == []

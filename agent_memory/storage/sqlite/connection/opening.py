@@ -1,5 +1,6 @@
 """Opens a file: inspects it before touching it, and configures the connection."""
 
+import contextlib
 import json
 import os
 import time
@@ -17,6 +18,7 @@ from agent_memory.errors import (
     other_agent,
 )
 from agent_memory.runtime.files import create_private_file, refuse_unfit_file, tighten_rights
+from agent_memory.runtime.logs import logger
 from agent_memory.storage.sqlite.connection import journal_mode, read_only_media
 from agent_memory.storage.sqlite.connection.error_translation import is_full, note_errno
 from agent_memory.storage.sqlite.connection.file_systems import free_bytes
@@ -34,6 +36,8 @@ _LONGEST_BEAT_SECONDS: Final = 0.005
 _OF_SPACE: Final = (apsw.FullError, apsw.IOError, apsw.CantOpenError)
 """What SQLite may raise where there is no space."""
 _FIRST_MIGRATION: Final = "0001_memories.sql"
+_HAS_OTHER_ROWS: Final = """
+SELECT EXISTS (SELECT id FROM memory_index_docsize EXCEPT SELECT seq FROM memories)"""
 _READ_IT: Final = "check its permissions, or open it with read_only=True"
 _LONGEST_PATH: Final = 504
 """Bytes, of which SQLite takes 512 outside of Windows, with the ``-journal`` behind a path."""
@@ -324,6 +328,21 @@ def _mark_copy(connection: apsw.Connection, settings: _Settings) -> None:
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", version)
     connection.execute("COMMIT")
+    _warn_of_other_rows(connection, settings.path)
+
+
+def _warn_of_other_rows(connection: apsw.Connection, path: Path) -> None:
+    """Log that the keyword index numbers its rows anew, as `.clone` leaves it.
+
+    Searches would find other memories than those that have the words.
+    """
+    with contextlib.suppress(apsw.SQLError):  # a table was taken out: opening tells of that
+        if next(connection.execute(_HAS_OTHER_ROWS))[0]:
+            logger().warning(
+                "%s is a copy whose keyword index is not that of its memories, as `.clone` makes:"
+                " `agent-memory check --repair` makes it anew",
+                path,
+            )
 
 
 def _refuse_shared_pages(connection: apsw.Connection) -> None:
