@@ -279,12 +279,12 @@ class RetrievalVerbs(OpenMemory):
             raise ValidationError.of("shared", message, shared)
         moment = parse_as_of(as_of)
         with self._as_of(moment) as past:
-            found = past._search_own(request._replace(now=request.now or moment))
-        metadata = found.search_metadata
+            results = past._search_own(request._replace(now=request.now or moment))
+        metadata = results.search_metadata
         if metadata.reason != "nothing_stored":
-            return found
+            return results
         then = {"explanation": f"this agent had no memories at {format_time(moment)}"}
-        return found.model_copy(update={"search_metadata": metadata.model_copy(update=then)})
+        return results.model_copy(update={"search_metadata": metadata.model_copy(update=then)})
 
     def _search_shared(
         self, request: SearchRequest, shared: Sequence[str], *, count_accesses: bool
