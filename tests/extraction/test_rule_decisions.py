@@ -28,17 +28,19 @@ def shortly(plan: OperationPlan) -> list[tuple[str, str | None]]:
     [
         ("I love pasta", "I love pasta.", "NONE"),
         ("I really love pasta", "I love pasta", "NONE"),
-        ("I like pasta", "I like pasta and pizza", "NONE"),
+        ("I like pasta", "I like pasta and pizza", "ADD"),
+        ("I like pasta", "I love pasta", "ADD"),
+        ("I enjoy pasta", "I like pasta", "ADD"),
         ("I live in Paris", "I have lived long. I live in Paris", "ADD"),
         ("I now live in Paris", "I live in Paris.", "NONE"),
         ("My favourite colour is green", "My favorite color is blue", "UPDATE"),
         ("I moved to Lisbon last week", "I live in Paris", "ASK"),
         ("Ann: I moved to Lisbon", "Ann: I live in Paris", "ASK"),
         ("User lives in Lisbon", "I live in Paris", "ASK"),
-        ("I like pasta and pizza", "I like pasta.", "UPDATE"),
-        ("I love pasta and pizza", "I like pasta", "UPDATE"),
+        ("I like pasta and pizza", "I like pasta.", "ADD"),
+        ("I love pasta", "I like pasta", "UPDATE"),
+        ("I adore pasta", "I enjoy pasta.", "UPDATE"),
         ("Ann: I love pasta", "Ann: I like pasta", "UPDATE"),
-        ("I like pasta", "I love pasta and pizza", "NONE"),
         ("The deadline is now Friday", "The deadline is Monday", "UPDATE"),
         ("Ann: I moved to Lisbon", "Bob: I live in Paris", "ADD"),
         ("My favourite food is pasta", "My favourite colour is blue", "ADD"),
@@ -111,14 +113,8 @@ def test_of_two_values_the_last_takes_the_memorys_place() -> None:
     assert found.operations[1].text == facts[1]
 
 
-def test_who_never_eats_two_things_together_may_eat_one_of_them() -> None:
-    alone, together = "I never eat fish", "I never eat fish and chips"
-    assert shortly(decided(together, known=(alone,))) == [("ADD", None)]
-    assert shortly(decided(alone, known=(together,))) == [("ADD", None)]
-
-
 def test_a_memory_is_touched_once() -> None:
-    facts = ("I like pasta and pizza", "I like pasta and rice", "Forget that I like pasta")
+    facts = ("I love pasta", "I adore pasta", "Forget that I like pasta")
     found = decided(*facts, known=("I like pasta",))
     touched = [it.id for it in found.operations if it.event in ("UPDATE", "DELETE")]
     assert touched == ["m0"]
@@ -176,6 +172,11 @@ def test_pages_are_no_age() -> None:
         ("I work with Ann and Tom on Mondays.", "I work with Ann."),
         ("I like salt and vinegar chips.", "I like salt."),
         ("We deploy on Mondays and Tuesday nights.", "We deploy on Mondays."),
+        ("I love Ben and Jerry's.", "I love Ben."),
+        ("I met Ann and left.", "I met Ann."),
+        ("I eat fish and chips.", "I eat fish."),
+        ("I never eat fish and chips.", "I never eat fish."),
+        ("I like pasta and pizza.", "I like pasta."),
     ],
 )
 def test_what_a_longer_text_says_with_more_words_is_not_what_a_shorter_says(

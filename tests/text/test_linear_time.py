@@ -73,7 +73,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     ),
     "decisions": (
         (f"{RULES}decisions",),
-        lambda text: decide_by_rules([Fact(text[:LENGTH])], [[]]),
+        lambda text: decide_by_rules([Fact(f"a {text}"[:LENGTH])], [[]]),
     ),
     "conflicts": (
         (f"{RULES}conflicts", f"{RULES}changes", f"{RULES}values", f"{RULES}statements"),

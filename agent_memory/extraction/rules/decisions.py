@@ -1,10 +1,11 @@
 """Decisions without a language model: what is sure is done, what may be is asked about.
 
 The same words change nothing. Another value of what has one value at a time takes its place where
-both are of one kind and the new one is surely meant to (``conflicts``); what says the same and more
-takes the place of what it begins with. All else is added, and where it may correct a memory,
-somebody is asked about that memory. None is taken away but where somebody asks for it, and even
-then somebody else is asked.
+both are of one kind and the new one is surely meant to (``conflicts``); that one loves something
+takes the place of that one likes it. All else is added, and where it may correct a memory, somebody
+is asked about that memory. None is taken away but where somebody asks for it, and even then
+somebody else is asked. What goes on behind the words of a memory stands beside it: "I love Ben" and
+"I love Ben and Jerry's" are both true.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import OperationEvent, ProcessingMetadata
 from agent_memory.models.times import now_utc
 from agent_memory.text.normalize import exact_form, near_form
-from agent_memory.text.speech_acts import is_denied, is_request_to_forget
+from agent_memory.text.speech_acts import is_request_to_forget
 from agent_memory.text.stems import stems
 
 ADD, UPDATE, DELETE, NONE = OperationEvent
@@ -40,12 +41,11 @@ _MAYBE: Final = 0.5
 """How sure it is that a memory is corrected, where somebody is asked."""
 _SHARE: Final = 0.6
 """Of the words of what is to be forgotten, those that the memory must have."""
-_LEAST_WORDS: Final = 3
-"""Words of a text that another one begins with, for it to say more of the same."""
 _ASKS: Final = frozenset(
     stems("please forget delete erase remove stop remembering memory memories everything that all")
 )
-_LIKES: Final = re.compile(r"^(\w+) (?:like|love|adore|enjoy)s?\b", re.IGNORECASE)
+_LIKES: Final = re.compile(r"^(\w+) (?:like|enjoy)s?\b", re.IGNORECASE)
+_LOVES: Final = re.compile(r"^(\w+) (?:love|adore)s?\b", re.IGNORECASE)
 
 
 def decide_by_rules(
@@ -109,7 +109,7 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
     for memory in checks.related[place]:
         if checks.is_touched(memory):
             continue
-        if _form(memory.text) == _form(fact) or _begins_with(memory.text, fact):
+        if _form(memory.text) == _form(fact):
             return memory
         says_that_alone = stated and not (stated.says_more or stated.says_when or stated.origin)
         known = statement(memory.text) if says_that_alone else None
@@ -134,7 +134,7 @@ def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, s
         against = conflict(read(fact), read(memory.text))
         if against is not None and against.is_sure:
             return memory, _NEW_VALUE, against.why
-        if _begins_with(fact, memory.text, or_is=True):
+        if _says_it_more(fact, memory.text):
             return memory, _SAYS_MORE, "it says more of the same"
     return None
 
@@ -165,24 +165,17 @@ def _ask(checks: DecisionChecks, place: int, changes: dict[str, int]) -> bool:
     return asked
 
 
-def _begins_with(longer: str, shorter: str, *, or_is: bool = False) -> bool:
-    """Return whether a text says what a shorter one does, and then others, of one word each.
-
-    With ``or_is``, it need not say more: to love something says more than to like it.
-    """
-    name, text = speaker_and_text(longer)
-    other, start = speaker_and_text(shorter)
-    whole, part = (_LIKES.sub(r"\1 like", _form(words)) for words in (text, start))
-    if name.lower() != other.lower() or len(part.split()) < _LEAST_WORDS:
-        return False
-    if whole == part:
-        return or_is
-    # "I like tea and cake" says that one likes tea; "I like tea at night", "tea and cake at night"
-    # and "salt and vinegar chips" do not, and who never eats fish and chips may eat fish.
-    if is_denied(longer):
-        return False
-    nothing, *others = whole.removeprefix(part).split(" and ")
-    return not nothing and bool(others) and all(len(other.split()) == 1 for other in others)
+def _says_it_more(text: str, other: str) -> bool:
+    """Return whether a text says that one loves what another says that one likes, and no more."""
+    name, loves = speaker_and_text(text)
+    other_name, likes = speaker_and_text(other)
+    loves, likes = _form(loves), _form(likes)
+    return (
+        name.lower() == other_name.lower()
+        and _LOVES.match(loves) is not None
+        and _LIKES.match(likes) is not None
+        and _LOVES.sub(r"\1 like", loves) == _LIKES.sub(r"\1 like", likes)
+    )
 
 
 @lru_cache(maxsize=128)  # each fact is compared with some 25 that are like it, thrice
