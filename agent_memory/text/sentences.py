@@ -11,11 +11,32 @@ _STOP: Final = re.compile(
     r"|[。！？｡]++[」』”’）]*+"  # noqa: RUF001 - the stops of Chinese and Japanese
     r"|\n+"
 )
+_TITLES: Final = (
+    "dr|mr|mrs|ms|prof|st|sr|gen|lt|sgt|capt|col|rev|gov|mme|mlle|sra|srta|dra|uds?|(?-i:Hr|Fr)"
+    r"|dr\. (?:med|phil|jur|ing)"
+)
+_SHORT: Final = (
+    r"e\.g|i\.e|vs|cf|approx|no|fig|al|ca|z\.B|bzw|bspw|vgl|inkl|exkl|ggf|evtl|mio|mrd|p\. ?ex"
+    "|ee|uu"
+)
+_BEFORE_A_NUMBER: Final = (
+    "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|okt|dez|nr|núm|tel|sec|ch|vol|pp|pág"
+)
 # What may end a sentence all the same: "… at 5.", "… at 5 p.m.", "… and so on, etc."
 _ABBREVIATED: Final = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|approx|no|fig|al|ca|dr|mr|mrs|ms|prof|st|jr|sr|z\.B"
-    r"|bzw|(?P<may_end>etc|usw|(?:[A-Za-z]\.)+[A-Za-z]|\d{1,3})|[A-Za-z])\.$",
+    rf"(?:^|[\s(])(?:{_TITLES}|{_SHORT}"
+    rf"|(?P<may_end>etc|usw|jr|inc|ltd|corp|co|{_BEFORE_A_NUMBER}|(?:[A-Za-z]\.)+[A-Za-z]|\d{{1,3}})"
+    r"|[A-Za-z])\.$",
     re.IGNORECASE,
+)
+# German writes "am 5. Mai" and "im 3. Stock", with a capital behind the stop.
+_ARTICLE_AND_NUMBER: Final = re.compile(
+    r"\b(?:der|die|das|dem|den|des|im|vom|zum|zur|beim|jede[mnrs]?) \d{1,3}\.$", re.IGNORECASE
+)
+_NUMBER: Final = re.compile(r"(?<!\S)\d{1,2}\.$")
+_GERMAN_MONTH: Final = re.compile(
+    r" *(?:Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?"
+    r"|Sept?(?:ember)?|Okt(?:ober)?|Nov(?:ember)?|Dez(?:ember)?)\b"
 )
 _LISTED: Final = re.compile(r"^\s*(?:[-*•–]\s+|\d{1,3}[.)]\s+)")  # noqa: RUF001
 _NEXT_LETTER: Final = re.compile(r" *(\S)")
@@ -47,12 +68,19 @@ def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
 
 def _may_end(text: str, stop: re.Match[str]) -> bool:
     """Return whether a full stop ends a sentence: that of "Dr. Smith" does not."""
-    abbreviated = _ABBREVIATED.search(text, max(0, stop.start() - 12), stop.end())
+    begin = max(0, stop.start() - 12)
+    abbreviated = _ABBREVIATED.search(text, begin, stop.end())
     if abbreviated is None:
         return True
     following = _NEXT_LETTER.match(text, stop.end())
     is_new = following is not None and following[1].isupper()
-    return is_new and abbreviated["may_end"] is not None
+    if not is_new or abbreviated["may_end"] is None:
+        return False
+    is_ordinal = _ARTICLE_AND_NUMBER.search(text, begin, stop.end()) is not None or (
+        _NUMBER.search(text, begin, stop.end()) is not None
+        and _GERMAN_MONTH.match(text, stop.end()) is not None
+    )
+    return not is_ordinal
 
 
 def clauses(sentence: str) -> list[tuple[str, str]]:

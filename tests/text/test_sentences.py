@@ -23,6 +23,17 @@ from agent_memory.text.sentences import fitting, sentence_spans, sentences
         ("我喜欢猫。我住在北京\uff01好", ["我喜欢猫。", "我住在北京\uff01", "好"]),
         ("see example.com/a.b for v1.2", ["see example.com/a.b for v1.2"]),
         ("", []),
+        ("Mein Geburtstag ist am 5. Mai. Gut", ["Mein Geburtstag ist am 5. Mai.", "Gut"]),
+        ("Ich wohne im 3. Stock. Gut", ["Ich wohne im 3. Stock.", "Gut"]),
+        ("Ich bin 30. Meine Frau ist 31.", ["Ich bin 30.", "Meine Frau ist 31."]),
+        ("I am 34. We live in Rome.", ["I am 34.", "We live in Rome."]),
+        ("Ich mag z. B. Tee, d. h. grünen", ["Ich mag z. B. Tee, d. h. grünen"]),
+        ("Fleurs, p. ex. des lys, de Mme. Durand", ["Fleurs, p. ex. des lys, de Mme. Durand"]),
+        ("La Sra. Ruiz vive en EE. UU. con él", ["La Sra. Ruiz vive en EE. UU. con él"]),
+        ("My flight is on Dec. 24. Go", ["My flight is on Dec. 24.", "Go"]),
+        ("It ends in Dec. We go.", ["It ends in Dec.", "We go."]),
+        ("I work at Acme Inc. in Rome. Go", ["I work at Acme Inc. in Rome.", "Go"]),
+        ("My boss is Gen. Lee.", ["My boss is Gen. Lee."]),
     ],
 )
 def test_sentences(text: str, parts: list[str]) -> None:
