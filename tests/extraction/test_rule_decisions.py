@@ -253,3 +253,17 @@ def test_the_current_one_takes_the_place_of_what_was_said_before() -> None:
 )
 def test_a_memory_that_says_something_else_first_is_not_replaced(fact: str, known: str) -> None:
     assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known", "event"),
+    [
+        ("I live in St. Paul.", "I live in St. Louis.", "ASK"),
+        ("My doctor is Dr. Lange now.", "My doctor is Dr. Weiss.", "ASK"),
+        ("I live in St. Paul.", "I live in St. Paul. I like it there.", "NONE"),
+    ],
+)
+def test_a_value_goes_on_behind_the_stop_of_an_abbreviation(
+    fact: str, known: str, event: str
+) -> None:
+    assert shortly(decided(fact, known=(known,))) == [(event, "m0")]

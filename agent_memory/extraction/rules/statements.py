@@ -22,7 +22,8 @@ _LONGEST: Final = 200
 _NOW: Final = (
     r"(?:(?:now|currently|just|recently|finally|also|have|has|actually|since|presently|still)\s+)*"
 )
-_VALUE: Final = r"(?P<value>[^\s.!?;][^.!?;]*(?:[.!?](?=\S)[^.!?;]*)*)"
+_VALUE: Final = r"(?P<value>[^\s.!?;][^.!?;]*(?:(?:[.!?](?=\S)|\.(?= \S))[^.!?;]*)*)"
+"""In one sentence a stop with a blank behind it ends nothing: "St. Louis"."""
 _PERSON: Final = r"(?-i:[A-Z][\w-]{0,30})"
 _WHO: Final = rf"(?P<who>(?:I|we)(?:{_APOSTROPHE}(?:ve|re|d|ll))?|{_PERSON})"
 _AM: Final = (
@@ -229,7 +230,7 @@ def stated_in(text: str) -> Statement | None:
     if len(spoken) > _LONGEST:
         return None
     is_cased = spoken != spoken.lower()
-    spoken = said_behind_opening(spoken)
+    spoken = said_behind_opening(next(iter(sentences(spoken)), ""))
     for pattern, slot in _PATTERNS:
         if match := pattern.match(spoken):
             made = _made(match, speaker, slot, is_cased=is_cased)
