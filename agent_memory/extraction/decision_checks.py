@@ -86,6 +86,8 @@ class DecisionChecks:
     problems: list[str] = field(default_factory=list)
     in_question: set[int] = field(default_factory=set)
     """The places of the operations about which somebody is to be asked, however sure they are."""
+    new_ids: dict[int, str] = field(default_factory=dict)
+    """By the places of facts, the ids that their memories will have where they are given."""
     _texts: dict[str, str | None] = field(default_factory=dict)
     """What each memory that was touched says afterwards, ``None`` if it is gone."""
 

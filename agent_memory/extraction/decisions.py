@@ -71,6 +71,7 @@ def decide(
         settled.problems,
         by,
         in_question=frozenset(settled.in_question),
+        new_ids=settled.new_ids,
         has_failed=deciding.is_down,
     )
 

@@ -139,7 +139,11 @@ class ExtractionPipeline:
         known_memories = {memory.id: memory for memories in related for memory in memories}
         for place, (operation, covers) in enumerate(zip(plan.operations, plan.covers, strict=True)):
             about = [extraction.facts[fact] for fact in covers]
-            decisions = self._decisions(operation, about, known_memories)
+            new_id = plan.new_ids.get(covers[0]) if covers else None
+            new_id = None if new_id in known_memories else new_id
+            decisions = self._decisions(operation, about, known_memories, new_id=new_id)
+            if new_id is not None and len(decisions) == 1 and decisions[0].memory is not None:
+                known_memories[new_id] = decisions[0].memory  # what follows may be about it
             if place in plan.in_question:
                 decisions = [
                     decision._replace(in_review=decision.event != "ADD") for decision in decisions
@@ -193,13 +197,15 @@ class ExtractionPipeline:
         operation: MemoryOperation,
         about: Sequence[Fact],
         known_memories: Mapping[str, Memory],
+        *,
+        new_id: str | None,
     ) -> list[Decision]:
         """Return the decisions of an operation; of a refused text, its sentences are tried.
 
         A key in one of them would keep out what stands beside it. What is left of an UPDATE is
-        asked about: it need not replace the memory.
+        asked about: it need not replace the memory. ``new_id`` is the id of what is new.
         """
-        decision = self._decision(operation, about, known_memories)
+        decision = self._decision(operation, about, known_memories, new_id=new_id)
         is_new = operation.event in (OperationEvent.ADD, OperationEvent.UPDATE)
         parts = sentences(operation.text) if is_new else []
         if decision is not None or len(parts) < 2:
@@ -219,13 +225,15 @@ class ExtractionPipeline:
         operation: MemoryOperation,
         about: Sequence[Fact],
         known_memories: Mapping[str, Memory],
+        *,
+        new_id: str | None = None,
     ) -> Decision | None:
         if operation.event is OperationEvent.NONE:
             return None
         target = known_memories.get(operation.id or "")
         memory = None
         if operation.event is not OperationEvent.DELETE:
-            memory = self._made(operation, about)
+            memory = self._made(operation, about, new_id=new_id)
             if memory is None:
                 return None
         moment = self._moment(about)
@@ -248,7 +256,9 @@ class ExtractionPipeline:
         is_delete = operation.event is OperationEvent.DELETE
         return sure < self._request.min_confidence or (is_delete and not self._request.may_delete)
 
-    def _made(self, operation: MemoryOperation, about: Sequence[Fact]) -> Memory | None:
+    def _made(
+        self, operation: MemoryOperation, about: Sequence[Fact], *, new_id: str | None
+    ) -> Memory | None:
         """Make the memory of an operation; what may not be stored is told, and keeps no other."""
         fields = dict(self._request.fields)
         metadata = {**fields.pop("metadata", {}), **(operation.metadata or {})}
@@ -257,6 +267,7 @@ class ExtractionPipeline:
         moment = self._moment(about)
         categories = (fact.category for fact in about if fact.category is not None)
         item = {
+            "id": new_id,
             "category": next(categories, None),
             **fields,
             "content": operation.text,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -71,6 +72,8 @@ class OperationPlan:
     fact is among them. ``problems`` say what was refused or put right, a sentence each. ``by`` is
     ``raw`` where no answer of the model could be used, and all facts are added. ``in_question`` has
     the places of the operations about which somebody is to be asked, however sure they are.
+    ``new_ids`` has, by the places of facts, the ids that their memories are to have: an operation
+    may be about what an earlier fact of the same conversation says.
     """
 
     operations: list[MemoryOperation]
@@ -80,6 +83,7 @@ class OperationPlan:
     by: By = "rules"
     has_failed: bool = False
     in_question: frozenset[int] = frozenset()
+    new_ids: Mapping[int, str] = field(default_factory=dict)
 
     def to_model(self) -> MemoryOperations:
         """Return it as C writes it."""

@@ -160,6 +160,7 @@ class _Application:
             self._leave_out_rejected()
         outcomes: dict[int, DecisionOutcome] = {}
         to_add: list[int] = []
+        to_change: list[int] = []
         for place, decision in enumerate(self._decisions):
             outcome = None if decision.event == "ADD" else self._change(place, decision)
             if outcome is not None:
@@ -167,9 +168,7 @@ class _Application:
             elif decision.memory is not None:
                 to_add.append(place)
             else:
-                outcomes[place] = DecisionOutcome(
-                    "NONE", decision.memory_id, decision.seen, problem=_left_alone(decision)
-                )
+                to_change.append(place)
         for place, addition in zip(to_add, self._add(to_add, on_duplicate), strict=True):
             memory_id, is_new, refusal = addition
             outcomes[place] = (
@@ -178,6 +177,11 @@ class _Application:
                 else DecisionOutcome(
                     "NONE", None, None, problem=f"a fact was not stored: {refusal}"
                 )
+            )
+        for place in to_change:  # of what was new
+            decision = self._decisions[place]
+            outcomes[place] = self._change(place, decision) or DecisionOutcome(
+                "NONE", decision.memory_id, decision.seen, problem=_left_alone(decision)
             )
         for place, decision in enumerate(self._decisions):
             if decision.graph is not None:

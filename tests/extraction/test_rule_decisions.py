@@ -109,7 +109,7 @@ def test_nobody_has_what_another_said_forgotten() -> None:
 def test_of_two_values_the_last_takes_the_memorys_place() -> None:
     facts = ("My birthday is May 5", "Sorry, my birthday is May 6")
     found = decided(*facts, known=("My birthday is May 4",))
-    assert shortly(found) == [("ADD", None), ("UPDATE", "m0")]
+    assert shortly(found) == [("ADD", None), ("UPDATE", "m0"), ("ASK", found.new_ids[0])]
     assert found.operations[1].text == facts[1]
 
 
@@ -267,3 +267,19 @@ def test_a_value_goes_on_behind_the_stop_of_an_abbreviation(
     fact: str, known: str, event: str
 ) -> None:
     assert shortly(decided(fact, known=(known,))) == [(event, "m0")]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("I live in Berlin.", "I moved to Lisbon."),
+        ("I like tea.", "I don't like tea."),
+        ("The deadline is Monday.", "The deadline is now Friday."),
+        ("My phone number is 555 1234567.", "Forget my phone number."),
+    ],
+)
+def test_what_one_conversation_says_twice_is_asked_about_too(first: str, second: str) -> None:
+    between = [f"Book {n} is on shelf {n}." for n in range(60)]
+    found = decided(first, *between, second)
+    assert shortly(found)[-1] == ("ASK" if second[0] != "F" else "DELETE", found.new_ids[0])
+    assert {event for event, _ in shortly(found)[:-1]} == {"ADD"}

@@ -145,3 +145,35 @@ def test_a_request_to_remember_what_is_known_adds_nothing(root: Path) -> None:
         memory.add("Don't forget we eat at six.", user_id="u")
         contents = {left.content for left in memory.list_recent()}
         assert contents == {"I'm allergic to peanuts.", "We eat at six."}
+
+
+def test_one_conversation_is_asked_about_as_two_are(root: Path) -> None:
+    said = ["I live in Oslo.", "I like tea!", "I like tea.", "I moved to Bergen.", "I hate fish."]
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        answer = memory.add([{"role": "user", "content": text} for text in said], user_id="u")
+        added = {it.memory: it.id for it in answer.data}
+        (review,) = memory.reviews()
+        assert review.memory_id == added["I live in Oslo."]
+        assert review.replaced_by == added["I moved to Bergen."]
+        assert answer.metadata.reviews == [review.review_id]
+        assert answer.metadata.problems is None
+        memory.undo()
+        assert (memory.count(), memory.reviews()) == (0, [])
+
+
+def test_of_what_was_told_before_in_one_conversation_it_is_asked_whether_it_holds(
+    root: Path,
+) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.add("The deadline is Monday.", user_id="u")
+        memory.add(
+            [
+                {"role": "user", "content": "The deadline is now Friday."},
+                {"role": "user", "content": "No, the deadline is Sunday."},
+            ],
+            user_id="u",
+        )
+        (review,) = memory.reviews()
+        assert review.content == "The deadline is now Friday."
+        contents = {left.content for left in memory.list_recent()}
+        assert contents == {"The deadline is now Friday.", "No, the deadline is Sunday."}

@@ -18,6 +18,7 @@ from typing import Final
 
 from agent_memory.extraction.decision_checks import DecisionChecks
 from agent_memory.extraction.rules.conflicts import conflict, read
+from agent_memory.extraction.rules.said_before import SaidBefore
 from agent_memory.extraction.rules.statements import (
     Statement,
     same_value,
@@ -69,6 +70,7 @@ def decide_by_rules(
         metadata,
         checks.problems,
         in_question=frozenset(checks.in_question),
+        new_ids=checks.new_ids,
     )
 
 
@@ -79,27 +81,42 @@ def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:
     for place in places:
         if (change := _change(checks, place)) is not None:
             changes[change[0].id] = place
+    said = SaidBefore()
     for place in places:
-        _decide(checks, place, changes)
+        before = said.related(checks.facts[place].text)
+        if _decide(checks, place, changes, before):
+            checks.new_ids[place] = said.take(checks.facts[place].text)
 
 
-def _decide(checks: DecisionChecks, place: int, changes: dict[str, int]) -> None:
+def _decide(
+    checks: DecisionChecks, place: int, changes: dict[str, int], before: Sequence[RelatedMemory]
+) -> bool:
+    """Decide about a fact; return whether it will be a memory of its own.
+
+    ``before`` is what the conversation said before it: that is asked about at most.
+    """
     fact = checks.facts[place]
+    related = checks.related[place]
     if is_request_to_forget(fact.text):
-        _forget(checks, place)
-        return
+        _forget(checks, place, [*before, *related])
+        return False
     same = _same(checks, place)
     if same is not None:
         checks.note(
             NONE, [place], same.text, memory=same, confidence=1.0, reasoning="it is known already"
         )
-        return
+        return False
     change = _change(checks, place)
     if change is not None and changes.get(change[0].id) == place:
         memory, sure, why = change
         checks.note(UPDATE, [place], fact.text, memory=memory, confidence=sure, reasoning=why)
-    elif not _ask(checks, place, changes):
+        # What it says is there already: of what was said before, no more is asked than whether it
+        # holds.
+        _ask(checks, place, changes, before, event=DELETE)
+        return False
+    if not _ask(checks, place, changes, [*before, *related]):
         checks.note(ADD, [place], fact.text, confidence=fact.confidence, reasoning="it is new")
+    return True
 
 
 def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
@@ -139,23 +156,30 @@ def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, s
     return None
 
 
-def _ask(checks: DecisionChecks, place: int, changes: dict[str, int]) -> bool:
+def _ask(
+    checks: DecisionChecks,
+    place: int,
+    changes: dict[str, int],
+    related: Sequence[RelatedMemory],
+    *,
+    event: OperationEvent = UPDATE,
+) -> bool:
     """Ask about each memory that a fact may correct; return whether there is one.
 
     One that another fact surely changes (``changes``) is left to that.
     """
     fact = checks.facts[place]
     asked = False
-    for memory in checks.related[place]:
+    for memory in related:
         against = conflict(read(fact.text), read(memory.text))
         if against is None or memory.id in changes or checks.is_touched(memory):
             continue
         if against.is_of_any and asked:
             continue
         checks.note(
-            UPDATE,
+            event,
             [place],
-            fact.text,
+            memory.text if event is DELETE else fact.text,
             memory=memory,
             confidence=_MAYBE,
             reasoning=against.why,
@@ -184,10 +208,10 @@ def _form(text: str) -> str:
     return near_form(exact_form(text))
 
 
-def _forget(checks: DecisionChecks, place: int) -> None:
+def _forget(checks: DecisionChecks, place: int, related: Sequence[RelatedMemory]) -> None:
     """Propose to forget the memory that a fact asks to have forgotten."""
     wanted = stems(speaker_and_text(checks.facts[place].text)[1]) - _ASKS
-    memory = _nearest(checks, place, wanted)
+    memory = _nearest(checks, place, wanted, related)
     if memory is None:
         checks.note(
             NONE,
@@ -207,11 +231,13 @@ def _forget(checks: DecisionChecks, place: int) -> None:
     )
 
 
-def _nearest(checks: DecisionChecks, place: int, wanted: frozenset[str]) -> RelatedMemory | None:
+def _nearest(
+    checks: DecisionChecks, place: int, wanted: frozenset[str], related: Sequence[RelatedMemory]
+) -> RelatedMemory | None:
     """Return the memory that has most of some words, if it has enough of them."""
     best, most = None, 0.0
     speaker = speaker_and_text(checks.facts[place].text)[0].lower()
-    for memory in checks.related[place]:
+    for memory in related:
         if checks.is_touched(memory) or not wanted:
             continue
         name, text = speaker_and_text(memory.text)
