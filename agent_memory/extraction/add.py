@@ -19,7 +19,7 @@ from agent_memory.extraction.pipeline import (
 from agent_memory.extraction.transcript import Transcript
 from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.conversation import Message, MessageRole
-from agent_memory.models.decision import Decision, DecisionOutcome, Event
+from agent_memory.models.decision import Decision, DecisionOutcome
 from agent_memory.models.documents.record_rules import validate_record_metadata
 from agent_memory.models.documents.responses import (
     AddedMemory,
@@ -242,8 +242,10 @@ def _foreseen(decision: Decision) -> DecisionOutcome:
     """Return what would become of a decision."""
     content = decision.memory.content if decision.memory is not None else decision.seen
     if decision.in_review:
-        event: Event = "NONE" if decision.memory is None else "ADD"
-        return DecisionOutcome(event, decision.memory_id, content, problem=_in_question(decision))
+        problem = _in_question(decision)
+        if decision.memory is not None:  # it has no id yet, and the memory in question stays
+            return DecisionOutcome("ADD", None, content, problem=problem)
+        return DecisionOutcome("NONE", decision.memory_id, content, problem=problem)
     return DecisionOutcome(decision.event, decision.memory_id, content, was=decision.seen)
 
 

@@ -332,6 +332,13 @@ def test_a_dry_run_tells_and_changes_nothing(memory: AgentMemory) -> None:
     assert contents(memory) == {PASTA}
 
 
+def test_a_dry_run_gives_what_is_new_no_id(memory: AgentMemory) -> None:
+    memory.add("I live in Oslo.", user_id="alice")
+    foreseen = memory.add("I moved to Bergen.", user_id="alice", dry_run=True)
+    assert [(it.event, it.id) for it in foreseen.data] == [("ADD", None)]
+    assert foreseen.metadata.problems
+
+
 def test_a_model_that_fails_leaves_it_to_rules(memory: AgentMemory) -> None:
     def broken(*_: object) -> str:
         raise RuntimeError("out of order")
