@@ -147,6 +147,8 @@ def test_a_sentence_that_begins_with_no_corrects_nothing(fact: str, known: str) 
         ("No dogs are allowed in the flat.", "Dogs are allowed in the flat."),
         ("Dogs are allowed in the flat.", "No dogs are allowed in the flat."),
         ("No meat for me anymore.", "I eat meat."),
+        ("No vivo en Madrid.", "Vivo en Madrid."),
+        ("Ya no vivo en Madrid.", "Vivo en Madrid."),
     ],
 )
 def test_a_sentence_that_begins_with_no_denies_what_it_says(fact: str, known: str) -> None:

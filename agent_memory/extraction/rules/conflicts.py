@@ -57,7 +57,7 @@ _ANY_KIN: Final = re.compile(rf"\b(?:{_KIN})\b", re.IGNORECASE)
 _NOBODY: Final = frozenset(
     """
     i we i'm we're use avoid prefer keep write run add send show format wrap indent name always
-    never stop make treat ensure it this that there here he she they what the all every only just
+    never stop make treat ensure it this that there here he she they what the all every only just no
     """.split()
 )
 _STATES: Final = {

@@ -257,9 +257,18 @@ _AS_OF: Final = re.compile(
 )
 
 
+_DENYING_NO: Final = re.compile(rf"\b(?!{NO})no\b", re.IGNORECASE)
+
+
 def said_behind_opening(spoken: str) -> str:
-    """Return what a sentence says behind what opens it or says that it corrects something."""
+    """Return what a sentence says behind what opens it or says that it corrects something.
+
+    The "No" of "No vivo en Madrid" is no answer, and stays.
+    """
     begin = opening_end(spoken)
+    denial = _DENYING_NO.search(spoken) if begin else None
+    if denial is not None:
+        begin = min(begin, denial.start())
     match = _CORRECTING.match(spoken, begin)
     return _AS_OF.sub("", spoken[match.end() if match else begin :].strip())
 
