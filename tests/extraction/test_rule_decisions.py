@@ -285,3 +285,27 @@ def test_what_one_conversation_says_twice_is_asked_about_too(first: str, second:
     found = decided(first, *between, second)
     assert shortly(found)[-1] == ("ASK" if second[0] != "F" else "DELETE", found.new_ids[0])
     assert {event for event, _ in shortly(found)[:-1]} == {"ADD"}
+
+
+@pytest.mark.parametrize(
+    ("fact", "known", "event"),
+    [
+        ("Ich mag keinen Tee.", "Ich mag Tee.", "ASK"),
+        ("Ich mag Tee nicht mehr.", "Ich mag Tee.", "ASK"),
+        ("Ich wohne nicht in Berlin.", "Ich wohne in Berlin.", "ASK"),
+        ("Je n'aime pas le thé.", "J'aime le thé.", "ASK"),
+        ("Je ne bois plus d'alcool.", "Je bois de l'alcool.", "ASK"),
+        ("Nunca como carne.", "Como carne.", "ASK"),
+        ("Yo no fumo.", "Yo fumo.", "ASK"),
+        ("Jag dricker inte kaffe.", "Jag dricker kaffe.", "ASK"),
+        ("I have no car.", "I have a car.", "ASK"),
+        ("Ich mag keinen Kaffee.", "Ich mag Tee.", "ADD"),
+        ("Mon frère n'aime pas le thé.", "J'aime le thé.", "ADD"),
+        ("Meine Frau isst kein Fleisch.", "Ich esse Fleisch.", "ADD"),
+        ("Ich wohne nicht gern in Berlin.", "Ich wohne in Berlin.", "ADD"),
+    ],
+)
+def test_what_is_denied_in_other_languages_is_asked_about(
+    fact: str, known: str, event: str
+) -> None:
+    assert shortly(decided(fact, known=(known,))) == [(event, None if event == "ADD" else "m0")]

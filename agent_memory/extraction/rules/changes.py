@@ -101,7 +101,9 @@ _NO_LONGER: Final = re.compile(
 _NEGATED: Final = re.compile(
     rf"^\W*(?!{NO})no\b|"  # "No dogs are allowed", "No fumo"; "No, dogs are allowed" is an answer
     r"\b(?:not|never|no longer|cannot|can't stand|can not|stop|avoid|hates?|dislikes?|detest"
-    r"|neither)\b|n['\u2019]t\b",
+    r"|neither|(?:ha(?:ve|s|d)|there (?:is|are)|there['\u2019]s|yo) no(?= \w))\b|n['\u2019]t\b"
+    r"|\b(?:nicht|kein(?:e[mnrs]?)?|nie|niemals|ne|n['\u2019](?=\w)|pas|jamais|nunca|jamás|tampoco"
+    r"|não|niet|geen|nooit|inte|ikke|aldrig|aldri|ingen|не|никогда)\b",
     _FLAGS,
 )
 _SEASON: Final = "(?:summer|winter|spring|autumn|evenings?|mornings?|holidays)"

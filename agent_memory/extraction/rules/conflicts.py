@@ -43,7 +43,14 @@ _SIGNS: Final = stems(
     "no not longer any more anymore never stopped quit gave up given don't doesn't isn't again now"
     " currently new just actually sorry correction after all these days from on instead can may use"
     " no wrong typo meant make left moved changed switched hate love like enjoy can't stand update"
+    # how other languages deny, and their articles, which go with that: "du thé", "pas de thé"
+    " nicht kein keine keinen keinem keiner keines nie niemals mehr ne pas plus jamais nunca jamás"
+    " tampoco ya non più não mais niet geen nooit meer inte ikke aldrig aldri ingen"
+    " не никогда больше der die das den dem ein eine einen le la les un une des du de el los las"
+    " una il lo het een"
 )
+_ELIDED: Final = re.compile(r"\b([cdjlmnst]|qu)['\u2019](?=\w)", re.IGNORECASE)
+"""French words that have lost their last letter: "j'aime", "je n'aime"."""
 _KIN: Final = (
     "wife|husband|partner|girlfriend|boyfriend|fiancée?|son|daughter|kids?|children|child|brother"
     "|sister|mother|father|mom|mum|dad|parents|grandmother|grandfather|aunt|uncle|cousin|friend"
@@ -58,6 +65,8 @@ _NOBODY: Final = frozenset(
     """
     i we i'm we're use avoid prefer keep write run add send show format wrap indent name always
     never stop make treat ensure it this that there here he she they what the all every only just no
+    je tu il elle on nous vous ich du er sie wir ihr yo ella usted io lui lei noi eu ele ela ik hij
+    jag
     """.split()
 )
 _STATES: Final = {
@@ -174,7 +183,7 @@ def read(text: str) -> Reading:
         if pattern.match(said_behind_opening(part))
     )
     ended = (
-        stems(clause) - _SIGNS
+        stems(_ELIDED.sub(r"\1e ", clause)) - _SIGNS
         for clause in (spoken, *(piece for part in parts for piece in _CLAUSE_JOINT.split(part)))
         if says_that_it_ended(clause)
     )
@@ -186,7 +195,7 @@ def read(text: str) -> Reading:
         states=tuple(states),
         change=change_of(spoken),
         ended=tuple(words for words in ended if words),
-        stems=stems(spoken),
+        stems=stems(_ELIDED.sub(r"\1e ", spoken)),
         is_one_sentence=len(parts) == 1,
     )
 
