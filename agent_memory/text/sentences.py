@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 _STOP: Final = re.compile(
@@ -53,6 +53,35 @@ def sentences(text: str) -> list[str]:
     parts = (" ".join(text[begin:end].split()) for begin, end in sentence_spans(text))
     bare = (_LISTED.sub("", part).strip() for part in parts)
     return [part for part in bare if _HAS_WORD.search(part)]
+
+
+def with_lists_joined(text: str) -> str:
+    """Return a text in which a list of single words stands behind the line that it belongs to.
+
+    "My allergies:", and "- nuts" and "- pollen" below it, is "My allergies: nuts, pollen". A list
+    of longer things, which say something alone, stays as it is.
+    """
+    lines: list[str] = []
+    below: list[str] = []
+    for line in text.split("\n"):
+        has_lead = bool(lines) and lines[-1].rstrip("*_").endswith(":")
+        if has_lead and (_LISTED.match(line) or len(line.split()) <= 1):
+            below.append(line)
+            continue
+        _take_list(lines, below)
+        below = []
+        lines.append(line.rstrip())
+    _take_list(lines, below)
+    return "\n".join(lines)
+
+
+def _take_list(lines: list[str], below: Sequence[str]) -> None:
+    """Take the lines of a list: single words into the line before it."""
+    items = [_LISTED.sub("", line).strip().rstrip(",;") for line in below]
+    if any(len(item.split()) == 1 for item in items):
+        lines[-1] = f"{lines[-1]} {', '.join(filter(None, items))}"
+    else:
+        lines += below
 
 
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:

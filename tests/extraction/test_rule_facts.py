@@ -212,3 +212,19 @@ def test_a_statement(text: str, subject: str, attribute: str, value: str) -> Non
 )
 def test_no_statement(text: str) -> None:
     assert statement(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("My allergies:\n- peanuts\n- pollen", ["My allergies: peanuts, pollen"]),
+        ("**Team:**\n\n* Ann (lead)\n* Bob", ["**Team:** Ann (lead), Bob"]),
+        ("We like:\n1. Alien\n2. Heat\nAnd Rex.", ["We like: Alien, Heat And Rex."]),
+        ("Our cats:\nTom\nMia", ["Our cats: Tom, Mia"]),
+        ("Translate these:\n- dog\n- cat", []),
+    ],
+)
+def test_a_list_of_single_words_is_kept_with_what_it_is_a_list_of(
+    text: str, facts: list[str]
+) -> None:
+    assert kept(user(text)) == facts

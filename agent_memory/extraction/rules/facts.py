@@ -18,7 +18,7 @@ from agent_memory.extraction.rules.values import DATE, TIME
 from agent_memory.extraction.types import Fact
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.enums import MemoryCategory
-from agent_memory.text.sentences import fitting, sentences
+from agent_memory.text.sentences import fitting, sentences, with_lists_joined
 from agent_memory.text.small_talk import is_made_of_small_talk
 from agent_memory.text.speech_acts import (
     is_instruction,
@@ -79,7 +79,7 @@ def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterato
         return
     rest: list[str] = []
     worth = 0.0
-    for sentence in sentences(message.text):
+    for sentence in sentences(with_lists_joined(message.text)):
         sure = _worth(sentence, message.role)
         if sure and not is_among_people and is_instruction(sentence):
             fact = _fact(message, place, _bare(sentence), sure)
