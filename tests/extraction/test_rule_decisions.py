@@ -309,3 +309,9 @@ def test_what_is_denied_in_other_languages_is_asked_about(
     fact: str, known: str, event: str
 ) -> None:
     assert shortly(decided(fact, known=(known,))) == [(event, None if event == "ADD" else "m0")]
+
+
+def test_one_may_be_several_things() -> None:
+    for fact in ("I'm a single mother.", "I'm a big fan of jazz."):
+        assert shortly(decided(fact, known=("I'm a nurse.",))) == [("ADD", None)]
+    assert shortly(decided("I'm a teacher now.", known=("I'm a nurse.",))) == [("ASK", "m0")]

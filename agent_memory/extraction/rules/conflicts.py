@@ -249,6 +249,9 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
 def _is_same_slot(stated: Statement, known: Statement, new: Reading) -> bool:
     if stated.origin and stems(stated.origin).isdisjoint(stems(known.value.form)):
         return False  # "We moved from Jenkins to Argo" is about no home
+    is_announced = new.change.is_new or new.change.corrects
+    if stated.attribute == BEING:  # one is a nurse, a mother and a fan of jazz
+        return stated.slot == known.slot and is_announced
     was_that = known.slot == (stated.subject, BEING) and stated.attribute == JOB
     return stated.slot == known.slot or (was_that and new.change.is_new)
 
