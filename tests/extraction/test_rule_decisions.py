@@ -315,3 +315,27 @@ def test_one_may_be_several_things() -> None:
     for fact in ("I'm a single mother.", "I'm a big fan of jazz."):
         assert shortly(decided(fact, known=("I'm a nurse.",))) == [("ADD", None)]
     assert shortly(decided("I'm a teacher now.", known=("I'm a nurse.",))) == [("ASK", "m0")]
+
+
+def test_another_street_and_number_is_asked_about() -> None:
+    known = "My address is 12 Oak Street, Springfield."
+    for fact in ("We moved, my new address is 7 Elm Street, Rome.", "My address is 7 Elm St."):
+        assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+
+
+def test_what_is_postponed_to_another_day_is_on_that_day() -> None:
+    fact, known = "The launch is postponed to Thursday.", "The launch is on Monday."
+    assert shortly(decided(fact, known=(known,))) == [("UPDATE", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known", "event"),
+    [
+        ("I left Google in May.", "I work at Google as an engineer.", "ASK"),
+        ("Rex died last week.", "I have a dog named Rex.", "ASK"),
+        ("I left my keys in the office.", "I work at Google.", "ADD"),
+        ("I left Ann in charge this week.", "Ann likes tea.", "ADD"),
+    ],
+)
+def test_whom_one_left_and_who_died_is_asked_about(fact: str, known: str, event: str) -> None:
+    assert shortly(decided(fact, known=(known,)))[0][0] == event

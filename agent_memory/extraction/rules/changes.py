@@ -74,10 +74,12 @@ _STOPPED: Final = _any(
 _LEFT: Final = _any(
     r"left  quit  leaving  resigned from  fired from  laid off from  moved (?:out of|away from)"
 )
+_WHEN: Final = "(?:in|on|last|this|yesterday|after|before)\\b"
 _SWITCHED: Final = "(?:switch|mov|chang|migrat|relocat|transfer|upgrad|renam|convert|went|go)"
 _OVER: Final = _any(
     r"cancel(?:led|ed)  called off  scrapped  gone  dead  over  closed  discontinued  deprecated"
 )
+_DIED: Final = "(?:died|passed away|ended|closed down)"
 _DENIED: Final = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
@@ -86,12 +88,13 @@ _DENIED: Final = tuple(
         r"\binstead of (?P<what>[^,;:.!?]{1,40}?)(?=[,;:.!?]| now\b|$)",
         rf"\b{_STOPPED} {_ITS}{_UP_TO_WHEN}",
         rf"\b{_LEFT} (?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
+        rf"\b{_LEFT} (?P<what>(?-i:[A-Z])[\w'&-]*(?: (?-i:[A-Z])[\w'&-]*){{0,3}}) {_WHEN}",
         rf"\b(?:stopped|quit|ceased) (?:being (?:an? )?)?{_WHAT}",
         rf"\b{_SWITCHED}\w* (?:\w+ ){{0,4}}?from (?P<what>[^,;:.!?]{{1,40}}?) (?:over )?to \S",
         rf"\b(?:cancel(?:led|ed)?|called off|scrapped) {_ITS}(?P<what>[^,;:.!?]{{1,60}})",
         r"\b(?:isn't|aren't|wasn't|ain't) (?P<what>[^,;:.!?]{1,40}?) any ?more\b",
         rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}?) (?:is|was|ha[sv]e? been|got|are|were) {_OVER}\b",
-        r"^\W*(?:my |our |the )(?P<what>[^,;:.!?]{1,40}?) (?:died|passed away|ended|closed down)\b",
+        rf"^\W*(?:my |our |the |(?-i:(?=[A-Z])))(?P<what>[^,;:.!?]{{1,40}}?) {_DIED}\b",
         r"\b(?:ya no|nicht mehr|ne|non|não|niet|больше не) (?P<what>[^,;:.!?]{1,60})",
     )
 )

@@ -115,7 +115,7 @@ _CHANGED: Final = (
 )
 _OF_THING: Final = re.compile(
     rf"(?:{_WHOSE} (?P<thing>{_WORD}(?:,? {_WORD}){{0,6}}?)|(?P<bare>{_PERSON}))"
-    rf" (?P<is>is called|is named|is|are|(?:was|has been|has|got) {_CHANGED} to|has become"
+    rf" (?P<is>is called|is named|(?:is|are|was|has been|has|got) {_CHANGED} to|is|are|has become"
     rf"|went (?:up|down) to|{_CHANGED} to) " + _VALUE,
     re.IGNORECASE,
 )

@@ -49,6 +49,7 @@ _COLOURS: Final = frozenset(
 )
 _PREPOSITION: Final = re.compile(r"(?:on|at|by|in|from|around|about|until|the) ", re.IGNORECASE)
 _ARTICLE: Final = re.compile(r"(an?|the|my|our|his|her|their|your) ", re.IGNORECASE)
+_CAPITAL: Final = r"[^\W\d_a-zß-öø-ÿ][\w'\u2019&.+#-]*"
 _KINDS: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
@@ -57,6 +58,7 @@ _KINDS: Final = tuple(
         (rf"{_DAY}s", "days"),
         (rf"{DATE}(?:,? (?:at )?{TIME})?", "date"),
         (r"\+?\d[\d ()/-]{5,}\d", "address"),
+        (rf"\d{{1,5}}[a-z]?(?-i:(?: {_CAPITAL}){{2,4}})\.?", NAME),  # "12 Oak Street"
         (r"\w*\d+(?:[.:-]\w+)+|[a-z]+-?\d+[a-z\d]*", "code"),
         (r"(?:version|port|room|gate|seat|floor|chapter|step) [\w.:-]*\d[\w.:-]*", "code"),
     )
@@ -66,7 +68,6 @@ _QUANTITY: Final = re.compile(
     r"(?P<unit>(?: ?[^\W\d]+| ?%){0,4})",
     re.IGNORECASE,
 )
-_CAPITAL: Final = r"[^\W\d_a-zß-öø-ÿ][\w'\u2019&.+#-]*"
 _NAME: Final = re.compile(
     rf"(?!I\b){_CAPITAL}"
     rf"(?: (?:(?:of|de|da|del|la|le|van|von|der|the|and|&) )?(?:{_CAPITAL}|\d+)){{0,4}}"
