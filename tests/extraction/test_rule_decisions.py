@@ -339,3 +339,10 @@ def test_what_is_postponed_to_another_day_is_on_that_day() -> None:
 )
 def test_whom_one_left_and_who_died_is_asked_about(fact: str, known: str, event: str) -> None:
     assert shortly(decided(fact, known=(known,)))[0][0] == event
+
+
+@pytest.mark.parametrize("fact", ["I never gave up chess.", "I won't quit chess."])
+def test_what_is_not_given_up_is_not_asked_about(fact: str) -> None:
+    assert shortly(decided(fact, known=("I love chess and my dog.",))) == [("ADD", None)]
+    gave_up = decided("I gave up chess.", known=("I love chess and my dog.",))
+    assert shortly(gave_up) == [("ASK", "m0")]

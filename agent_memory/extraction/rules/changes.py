@@ -98,6 +98,10 @@ _DENIED: Final = tuple(
         r"\b(?:ya no|nicht mehr|ne|non|não|niet|больше не) (?P<what>[^,;:.!?]{1,60})",
     )
 )
+_NEGATION_BEFORE: Final = re.compile(
+    r"(?:n['\u2019]t|\b(?:not|never|without))(?: (?:ever|really|yet|going to|gonna))? $", _FLAGS
+)
+"""What stands before "gave up" where nothing was given up."""
 _NO_LONGER: Final = re.compile(
     r"\b(?:no longer|any ?more|not any longer|ya no|nicht mehr)\b", _FLAGS
 )
@@ -171,7 +175,12 @@ def says_that_it_ended(text: str) -> bool:
 
 def change_of(text: str) -> Change:
     """Return what a text tells of change."""
-    denied = [stems(match["what"]) for pattern in _DENIED for match in pattern.finditer(text)]
+    denied = [
+        stems(match["what"])
+        for pattern in _DENIED
+        for match in pattern.finditer(text)
+        if _NEGATION_BEFORE.search(text, max(0, match.start() - 20), match.start()) is None
+    ]
     return Change(
         corrects=_CORRECTS.search(text) is not None,
         is_new=_NEW.search(text) is not None,
