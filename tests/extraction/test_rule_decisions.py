@@ -302,6 +302,9 @@ def test_what_one_conversation_says_twice_is_asked_about_too(first: str, second:
         ("Ich mag keinen Kaffee.", "Ich mag Tee.", "ADD"),
         ("Mon frère n'aime pas le thé.", "J'aime le thé.", "ADD"),
         ("Meine Frau isst kein Fleisch.", "Ich esse Fleisch.", "ADD"),
+        ("Ich bin nicht mehr allergisch.", "Mein Sohn ist allergisch.", "ADD"),
+        ("Je ne fume plus.", "Mon frère fume.", "ADD"),
+        ("Ya no fumo.", "Mi hermana dice: fumo.", "ADD"),
         ("Ich wohne nicht gern in Berlin.", "Ich wohne in Berlin.", "ADD"),
     ],
 )

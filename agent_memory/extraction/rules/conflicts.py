@@ -56,8 +56,17 @@ _KIN: Final = (
     "|sister|mother|father|mom|mum|dad|parents|grandmother|grandfather|aunt|uncle|cousin|friend"
     "|boss|manager|colleague|roommate|flatmate|neighbou?r|dog|cat|landlord|ex"
 )
+# Of other languages those are looked for behind "my" and "our" alone: German "Kind" is a child.
+_MY_KIN_ABROAD: Final = (
+    r"(?:mein|unser)e? (?:frau|mann|freund(?:in)?|sohn|tochter|kind|bruder|schwester|mutter|vater"
+    r"|eltern|oma|opa|onkel|tante|chef(?:in)?|kolleg(?:e|in)|nachbar(?:in)?|hund|katze)"
+    r"|(?:mon|ma|mes|notre|nos) (?:femme|mari|amie?|fils|fille|enfants?|frère|sœur|mère|père"
+    r"|parents|oncle|tante|chef|collègue|voisine?|chien|chat)"
+    r"|(?:mi|mis|nuestr[oa]s?) (?:mujer|esposa|marido|novi[oa]|amig[oa]|hij[oa]s?|herman[oa]|madre"
+    r"|padre|padres|tí[oa]|jef[ea]|colega|vecin[oa]|perr[oa]|gat[oa])"
+)
 _OWNER: Final = re.compile(
-    rf"(?i:my|our|his|her) (?:\w+ )?(?P<kin>(?i:{_KIN}))\b"
+    rf"(?i:my|our|his|her) (?:\w+ )?(?P<kin>(?i:{_KIN}))\b|(?P<abroad>(?i:{_MY_KIN_ABROAD}))\b"
     r"|(?P<name>[A-Z][a-z]+)(?:'s|\u2019s| (?:is|was|has|had|does|doesn't|\w{2,}s|\w+ed)\b)"
 )
 _ANY_KIN: Final = re.compile(rf"\b(?:{_KIN})\b", re.IGNORECASE)
@@ -173,7 +182,7 @@ def read(text: str) -> Reading:
     label = f"{speaker}: " if speaker else ""
     bare = said_behind_opening(spoken)
     owner = _OWNER.match(bare)
-    named = ((owner["kin"] or owner["name"]) if owner else "").lower()
+    named = ((owner["kin"] or owner["abroad"] or owner["name"]) if owner else "").lower()
     statements = tuple(statement for part in parts for statement in _stated(label, part))
     states = (
         (slot, value)
