@@ -349,3 +349,28 @@ def test_what_is_not_given_up_is_not_asked_about(fact: str) -> None:
     assert shortly(decided(fact, known=("I love chess and my dog.",))) == [("ADD", None)]
     gave_up = decided("I gave up chess.", known=("I love chess and my dog.",))
     assert shortly(gave_up) == [("ASK", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("I moved from Paris to Lisbon and back.", "I live in Paris."),
+        ("I moved from Paris to Lisbon as a girl.", "I live in Paris."),
+        ("I think the deadline is now Friday.", "The deadline is Monday."),
+        ("The deadline is now Friday, I guess.", "The deadline is Monday."),
+    ],
+)
+def test_what_may_be_over_or_is_guessed_replaces_nothing(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("The flight is at 11:00 instead of 9:00.", "The flight is at 9:00."),
+        ("The price is 5 euros rather than 4.50 euros.", "The price is 4.50 euros."),
+        ("The meeting is on Tuesday, not on Monday.", "The meeting is on Monday."),
+    ],
+)
+def test_what_a_value_is_instead_of_is_gone(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("UPDATE", "m0")]

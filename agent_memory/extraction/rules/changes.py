@@ -85,7 +85,7 @@ _DENIED: Final = tuple(
     for pattern in (
         rf"(?:^|[,;] )(?:and |but )?not (?!only|just|sure|yet|really|very|even){_WHAT}",
         r"\bnot (?P<what>[^,;:.!?]{1,40}?) but\b",
-        r"\binstead of (?P<what>[^,;:.!?]{1,40}?)(?=[,;:.!?]| now\b|$)",
+        rf"\b(?:instead of|rather than) {_WHAT}",
         rf"\b{_STOPPED} {_ITS}{_UP_TO_WHEN}",
         rf"\b{_LEFT} (?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
         rf"\b{_LEFT} (?P<what>(?-i:[A-Z])[\w'&-]*(?: (?-i:[A-Z])[\w'&-]*){{0,3}}) {_WHEN}",
@@ -151,12 +151,27 @@ _UNREAL: Final = re.compile(
 )
 
 
+_GUESSED: Final = re.compile(
+    r"\b"
+    + _any(
+        r"""
+        i (?:think|guess|believe|assume|suppose|heard|hear)  maybe  probably  apparently  presumably
+        supposedly  allegedly  seems?  not sure  glaube  denke  vielleicht  wahrscheinlich  wohl
+        je crois  je pense  peut-être  creo  quizás?  tal vez  credo  penso  forse  acho  talvez
+        """
+    )
+    + r"\b",
+    _FLAGS,
+)
+
+
 class Change(NamedTuple):
     """What a text tells of change.
 
     ``corrects``: it says that something said before was wrong. ``is_new``: that something is so
     now. ``denied``: the stems of each thing that it says is no more. ``is_beside``: it holds for a
-    while, or beside others; ``is_unreal``: it is supposed, planned, reported.
+    while, or beside others; ``is_unreal``: it is supposed, planned, reported; ``is_guessed``: who
+    says it is not sure.
     """
 
     corrects: bool
@@ -166,6 +181,7 @@ class Change(NamedTuple):
     is_beside: bool
     is_unreal: bool
     changes_mind: bool
+    is_guessed: bool
 
 
 def says_that_it_ended(text: str) -> bool:
@@ -189,4 +205,5 @@ def change_of(text: str) -> Change:
         is_beside=_BESIDE.search(text) is not None,
         is_unreal=_UNREAL.search(text) is not None,
         changes_mind=_CHANGED_MIND.search(text) is not None,
+        is_guessed=_GUESSED.search(text) is not None,
     )

@@ -269,9 +269,12 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
     """Return whether a value surely takes the place of another, and nothing is lost with it."""
     if known.says_more or not old.is_one_sentence or old.change.is_beside or old.change.is_unreal:
         return False
+    if new.change.is_guessed:
+        return False
     gone = stems(known.value.form)
     if gone and any(gone <= words for words in new.change.denied):
-        return True
+        # "I moved from Oslo to Rome as a girl", "and back" may be long ago, or over.
+        return stated.says_what_is_gone or not stated.says_more
     if stated.whose != known.whose or stated.says_more:
         return False  # "the" budget, ours, or that for the new car may be another one than mine
     is_announced = new.change.is_new or new.change.corrects

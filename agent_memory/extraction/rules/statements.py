@@ -174,8 +174,14 @@ _SINCE_WHEN: Final = re.compile(
 )
 _MORE: Final = re.compile(
     r"(?:,| (?:and|but|con|mit|avec|com|met|since|because|for|with|from|as|when|where|which|though"
-    r"|not|instead of|rather than|after|before|while|until|near|is|are)\b)(?! \d).*$",
+    r"|after|before|while|until|near|is|are)\b)(?! \d).*$"
+    r"|,? (?:not|instead of|rather than)\b.*$",
     re.IGNORECASE,
+)
+
+
+_GONE: Final = re.compile(
+    r",? (?:and )?(?:not|instead of|rather than)\b(?:[^,;.!?]|[.](?=\w))*\W*", re.IGNORECASE
 )
 
 
@@ -197,6 +203,7 @@ class Statement(NamedTuple):
     whose: str = ""
     is_another: bool = False
     origin: str = ""
+    says_what_is_gone: bool = False
 
     @property
     def slot(self) -> tuple[str, str]:
@@ -310,6 +317,7 @@ def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> S
         whose=_whose(groups),
         is_another=_ANOTHER.match(groups.get("thing") or "") is not None,
         origin=groups.get("origin") or "",
+        says_what_is_gone=more is not None and _GONE.fullmatch(more[0]) is not None,
     )
 
 
