@@ -130,9 +130,20 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
             return memory
         says_that_alone = stated and not (stated.says_more or stated.says_when or stated.origin)
         known = statement(memory.text) if says_that_alone else None
-        if known and stated and _is_same_statement(known, stated):
+        if known and stated and _is_same_statement(known, stated) and _holds(memory.text, known):
             return memory
     return None
+
+
+def _holds(text: str, known: Statement) -> bool:
+    """Return whether what a memory states is so still, for all that it says.
+
+    "I moved to Oslo, then to Rome" does not say that one lives in Oslo.
+    """
+    whole = read(text)
+    change = whole.change
+    is_limited = change.is_beside or change.is_unreal or change.is_guessed
+    return whole.is_one_sentence and not known.says_more and not is_limited
 
 
 def _is_same_statement(known: Statement, stated: Statement) -> bool:
