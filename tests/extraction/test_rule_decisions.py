@@ -389,3 +389,9 @@ def test_what_a_value_is_instead_of_is_gone(fact: str, known: str) -> None:
 )
 def test_what_was_so_once_or_for_a_while_does_not_say_that_it_is_so(fact: str, known: str) -> None:
     assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+
+
+def test_what_two_people_did_both_did() -> None:
+    assert shortly(decided("Bob joined Acme.", known=("Ann joined Acme.",))) == [("ADD", None)]
+    known = ("Tom handles the billing.",)
+    assert shortly(decided("Rita handles the billing now.", known=known)) == [("ASK", "m0")]

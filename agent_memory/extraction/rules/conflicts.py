@@ -310,8 +310,10 @@ def _of_frames(new: Reading, old: Reading) -> Conflict | None:
     if not (value.is_value and value.kind == known.kind and value.form != known.form):
         return None
     is_announced = new.change.is_new or new.change.corrects
-    if not is_announced and _PAST.search(new.text) is not None:
-        return None  # what happened twice happened twice
+    # What happened twice happened twice, and so did what both Ann and Bob did ("joined Acme").
+    is_of_another = new.text.split()[:1] != old.text.split()[:1]
+    if (is_of_another or not is_announced) and _PAST.search(new.text) is not None:
+        return None
     is_rule = is_standing(new.text) and not new.change.is_negated
     if is_announced or is_rule or value.is_closed:
         return Conflict("it says the same of something else")
