@@ -153,8 +153,8 @@ _LABEL: Final = _pattern(
     r"(?:\s+that\b|\s+this:|:|(?=\s+(?:I|we)\b))\s*"
 )
 _SUPPOSED: Final = _pattern(
-    r"\b(?:if|unless|would|could|might|may|maybe|perhaps|suppose|imagine|wish|hopes?|want(?:s|ed)?"
-    r"|plan|used to)\b"
+    r"\b(?:if|unless|would|could|might|(?-i:may)(?! \d)|maybe|perhaps|suppose|imagine|wish|hopes?"
+    r"|want(?:s|ed)?|plan|used to)\b"
 )
 # Of names, "No Doubt" denies nothing.
 _DENIED: Final = _pattern(

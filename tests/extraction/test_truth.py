@@ -177,3 +177,12 @@ def test_of_what_was_told_before_in_one_conversation_it_is_asked_whether_it_hold
         assert review.content == "The deadline is now Friday."
         contents = {left.content for left in memory.list_recent()}
         assert contents == {"The deadline is now Friday.", "No, the deadline is Sunday."}
+
+
+def test_a_day_in_may_is_not_supposed(root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.add("My birthday is May 5. I like cake.", user_id="u")
+        memory.add("My birthday is May 6.", user_id="u")
+        contents = {left.content for left in memory.list_recent()}
+        assert contents == {"My birthday is May 6.", "I like cake."}
+        assert memory.reviews() == []
