@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
@@ -89,7 +89,8 @@ def add(
     decisions = _verbatim(port, messages, extraction) if result is None else result.decisions
     problems: list[str] = []
     if dry_run:
-        outcomes = [_foreseen(decision) for decision in decisions]
+        new = {decision.memory.id for decision in decisions if decision.memory is not None}
+        outcomes = [_foreseen(decision, new) for decision in decisions]
     else:
         outcomes, problems = port.apply(decisions, keep_copies=not infer) if decisions else ([], [])
     problems = [*transcript.problems, *(result.problems if result else ()), *problems]
@@ -238,11 +239,12 @@ def _verbatim(
     return decisions
 
 
-def _foreseen(decision: Decision) -> DecisionOutcome:
-    """Return what would become of a decision."""
+def _foreseen(decision: Decision, new: Container[str]) -> DecisionOutcome:
+    """Return what would become of a decision; ``new`` has the ids of what is not stored yet."""
     content = decision.memory.content if decision.memory is not None else decision.seen
     if decision.in_review:
-        problem = _in_question(decision)
+        about = repr(decision.seen) if decision.memory_id in new else decision.memory_id
+        problem = f"{decision.event} of {about} would be put in question: it is not sure enough"
         if decision.memory is not None:  # it has no id yet, and the memory in question stays
             return DecisionOutcome("ADD", None, content, problem=problem)
         return DecisionOutcome("NONE", decision.memory_id, content, problem=problem)
@@ -265,12 +267,6 @@ def _secrets(
         if secrets:
             stored_secrets.append(secrets.model_copy(update={"memory_id": outcome.memory_id or ""}))
     return stored_secrets
-
-
-def _in_question(decision: Decision) -> str:
-    return (
-        f"{decision.event} of {decision.memory_id} would be put in question: it is not sure enough"
-    )
 
 
 def _answer(

@@ -337,6 +337,9 @@ def test_a_dry_run_gives_what_is_new_no_id(memory: AgentMemory) -> None:
     foreseen = memory.add("I moved to Bergen.", user_id="alice", dry_run=True)
     assert [(it.event, it.id) for it in foreseen.data] == [("ADD", None)]
     assert foreseen.metadata.problems
+    said = [user("The deadline is Monday."), user("The deadline is now Friday.")]
+    (problem,) = memory.add(said, user_id="alice", dry_run=True).metadata.problems or []
+    assert "UPDATE of 'The deadline is Monday.' would be put in question" in problem
 
 
 def test_a_model_that_fails_leaves_it_to_rules(memory: AgentMemory) -> None:
