@@ -81,11 +81,11 @@ def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:
     for place in places:
         if (change := _change(checks, place)) is not None:
             changes[change[0].id] = place
-    said = SaidBefore()
+    earlier = SaidBefore()
     for place in places:
-        before = said.related(checks.facts[place].text)
+        before = earlier.related(checks.facts[place].text)
         if _decide(checks, place, changes, before):
-            checks.new_ids[place] = said.take(checks.facts[place].text)
+            checks.new_ids[place] = earlier.take(checks.facts[place].text)
 
 
 def _decide(
@@ -130,12 +130,17 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
             return memory
         says_that_alone = stated and not (stated.says_more or stated.says_when or stated.origin)
         known = statement(memory.text) if says_that_alone else None
-        if known and stated and _is_same_statement(known, stated) and _holds(memory.text, known):
+        if (
+            known
+            and stated
+            and _is_same_statement(known, stated)
+            and _still_holds(memory.text, known)
+        ):
             return memory
     return None
 
 
-def _holds(text: str, known: Statement) -> bool:
+def _still_holds(text: str, known: Statement) -> bool:
     """Return whether what a memory states is so still, for all that it says.
 
     "I moved to Oslo, then to Rome" does not say that one lives in Oslo.
