@@ -13,7 +13,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -226,6 +226,22 @@ def memory(root: Path, clock: Clock, empty_file: Path) -> Iterator[AgentMemory]:
         problems = opened.check().problems
         # What a test planted beside the file, or a process that it killed left, is no damage.
         assert [problem for problem in problems if problem.kind != "leftover"] == []
+
+
+Open = Callable[..., AbstractContextManager[AgentMemory]]
+"""Opens another store: see the fixture ``other``."""
+
+
+@pytest.fixture
+def other(tmp_path: Path, clock: Clock) -> Open:
+    """Open another store, of bob unless it is said, that lives by the same clock."""
+
+    def opened(name: str = "other", *, agent: str = "bob", **options: Any) -> AgentMemory:
+        return AgentMemory(
+            agent, root=tmp_path / name, clock=clock, **{"session_id": "session-2", **options}
+        )
+
+    return opened
 
 
 def engine_of(memory: AgentMemory | Store) -> Engine:

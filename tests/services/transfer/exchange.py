@@ -6,11 +6,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Clock
 
 from agent_memory import AgentMemory, AgentMemoryError, Memory
 from agent_memory.models.reports import ImportReport
@@ -20,20 +20,6 @@ OF_MEMORIES = ("store", "backup", "json", "jsonl", "record-json", "record-jsonl"
 READ_BY = {"backup": "scratchpad", "record-json": "json", "record-jsonl": "jsonl"}
 ONE_CORE_MEMORY = {"limits": {"core": {"max_memories": 1, "enforcement": "hard"}}}
 OF_FILES = pytest.mark.file_only("no engine is asked: the file is that is written or read")
-
-Clock = Any
-Open = Callable[..., AbstractContextManager[AgentMemory]]
-
-
-def opener(tmp_path: Path, clock: Clock) -> Open:
-    """Return what opens another store, of bob unless it is said, that lives by the same clock."""
-
-    def opened(name: str = "other", *, agent: str = "bob", **options: Any) -> AgentMemory:
-        return AgentMemory(
-            agent, root=tmp_path / name, clock=clock, **{"session_id": "session-2", **options}
-        )
-
-    return opened
 
 
 def filled(memory: AgentMemory, clock: Clock) -> AgentMemory:

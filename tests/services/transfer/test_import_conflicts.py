@@ -7,17 +7,15 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from conftest import Clock, Open
 from exchange import (
     OF_MEMORIES,
     ONE_CORE_MEMORY,
-    Clock,
-    Open,
     contents,
     everything,
     exported,
     filled,
     lines,
-    opener,
     saved,
     state,
     told,
@@ -29,11 +27,6 @@ from agent_memory.models.reports import OnConflict
 
 pytestmark = pytest.mark.usefixtures("temporary")
 CONFLICTS: tuple[OnConflict, ...] = get_args(OnConflict)
-
-
-@pytest.fixture
-def other(tmp_path: Path, clock: Clock) -> Open:
-    return opener(tmp_path, clock)
 
 
 @pytest.fixture

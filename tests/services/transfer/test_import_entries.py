@@ -9,18 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Clock, Open
 from exchange import (
     OF_MEMORIES,
     ONE_CORE_MEMORY,
-    Clock,
-    Open,
     contents,
     data,
     everything,
     exported,
     filled,
     lines,
-    opener,
     saved,
     state,
     told,
@@ -35,11 +33,6 @@ from agent_memory import (
 )
 
 pytestmark = pytest.mark.usefixtures("temporary")
-
-
-@pytest.fixture
-def other(tmp_path: Path, clock: Clock) -> Open:
-    return opener(tmp_path, clock)
 
 
 @pytest.fixture

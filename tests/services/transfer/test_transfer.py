@@ -10,19 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Clock, Open
 from exchange import (
     OF_MEMORIES,
     ONE_CORE_MEMORY,
     READ_BY,
-    Clock,
-    Open,
     contents,
     data,
     everything,
     exported,
     filled,
     lines,
-    opener,
     saved,
     state,
 )
@@ -31,11 +29,6 @@ from agent_memory import AgentMemory, RejectedContent, ValidationError
 from agent_memory.models.agent import AgentConfig
 
 pytestmark = pytest.mark.usefixtures("temporary")
-
-
-@pytest.fixture
-def other(tmp_path: Path, clock: Clock) -> Open:
-    return opener(tmp_path, clock)
 
 
 @pytest.fixture

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from conftest import Clock, Open
 from exchange import (
     OF_FILES,
     OF_MEMORIES,
-    Clock,
-    Open,
     contents,
     data,
     everything,
@@ -27,7 +26,6 @@ from exchange import (
     filled,
     lines,
     names,
-    opener,
     run,
     saved,
 )
@@ -36,11 +34,6 @@ from agent_memory import AgentMemory, AgentMemoryError, StorageUnavailable, Vali
 from agent_memory.formats import registry as codecs
 
 pytestmark = pytest.mark.usefixtures("temporary")
-
-
-@pytest.fixture
-def other(tmp_path: Path, clock: Clock) -> Open:
-    return opener(tmp_path, clock)
 
 
 @pytest.fixture
