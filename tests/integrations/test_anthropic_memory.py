@@ -676,21 +676,10 @@ def test_the_asynchronous_tool_does_the_same_without_holding_up_the_loop(
     assert threading.get_ident() not in seen
 
 
-WITHOUT_ANTHROPIC = """
-import sys
-class Blocker:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition('.')[0] == 'anthropic':
-            raise ModuleNotFoundError(f'No module named {name!r}', name=name)
-sys.meta_path.insert(0, Blocker())
-import agent_memory.integrations.anthropic_memory
-"""
-
-
 def test_a_missing_package_is_answered_with_what_to_install() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_ANTHROPIC], capture_output=True, text=True, check=False
-    )
+    tool = "agent_memory.integrations.anthropic_memory"
+    code = f"import sys; sys.modules['anthropic'] = None; import {tool}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1
     assert "ConfigurationError" in done.stderr
     assert "pip install 'agent-memory[anthropic]'" in done.stderr
