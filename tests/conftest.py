@@ -23,7 +23,7 @@ from typing import Any, cast
 import pytest
 from command_server import CommandServer
 from embedding_server import DIMENSIONS, EmbeddingServer
-from postgres_server import NoServer, PostgresServer, Schemas, ServerRoot
+from postgres_server import PostgresServer, Schemas, ServerRoot, running_server
 
 from agent_memory import AgentMemory, ConfigurationError
 from agent_memory.services.store import Store
@@ -152,13 +152,9 @@ def skipped_where_refused(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
-    """Run a PostgreSQL server; without one, the test is skipped and says why."""
-    try:
-        running = PostgresServer()
-    except NoServer as error:
-        pytest.skip(str(error))
-    yield running
-    running.close()
+    """Run a PostgreSQL server."""
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 from urllib.parse import quote
@@ -164,6 +165,19 @@ class PostgresServer:
         with contextlib.suppress(NoServer):
             self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def running_server(
+    *, durable: bool = False, leader: PostgresServer | None = None
+) -> Iterator[PostgresServer]:
+    """Run a server; where there is none to be started, the test is skipped and says why."""
+    try:
+        server = PostgresServer(durable=durable, leader=leader)
+    except NoServer as error:
+        pytest.skip(str(error))
+    with contextlib.closing(server):
+        yield server
 
 
 class Schemas:

@@ -14,19 +14,15 @@ pytest.importorskip("langgraph.store.postgres")
 
 import psycopg
 from langgraph.store.postgres import PostgresStore
-from postgres_server import NoServer, PostgresServer
+from postgres_server import PostgresServer, running_server
 
 from agent_memory import AgentMemory, ImportReport, Memory, StorageError, ValidationError
 
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[PostgresServer]:
-    try:
-        server = PostgresServer()
-    except NoServer as error:
-        pytest.skip(str(error))
-    yield server
-    server.close()
+    with running_server() as server:
+        yield server
 
 
 @pytest.fixture

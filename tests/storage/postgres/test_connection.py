@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from postgres_server import PostgresServer, Schemas
+from postgres_server import PostgresServer, Schemas, running_server
 
 from agent_memory import (
     AgentMemory,
@@ -283,9 +283,8 @@ def test_a_schema_that_was_dropped_under_an_open_memory_is_opened_again(
 @pytest.fixture
 def own_server() -> Iterator[PostgresServer]:
     """Run a server that the test may stop."""
-    server = PostgresServer(durable=True)
-    yield server
-    server.close()
+    with running_server(durable=True) as server:
+        yield server
 
 
 def test_a_server_that_was_restarted_is_used_again(own_server: PostgresServer) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Clock
-from postgres_server import NoServer, PostgresServer, Schemas
+from postgres_server import PostgresServer, Schemas, running_server
 
 from agent_memory import AgentMemory, MigrationError, StorageLocked
 from agent_memory.storage.engine import Engine
@@ -134,12 +134,8 @@ def test_a_database_that_changes_what_it_is_given_is_found_out(
 @pytest.fixture(scope="module")
 def durable() -> Iterator[PostgresServer]:
     """Run a server that may be killed."""
-    try:
-        server = PostgresServer(durable=True)
-    except NoServer as error:
-        pytest.skip(str(error))
-    yield server
-    server.close()
+    with running_server(durable=True) as server:
+        yield server
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from postgres_server import NoServer, PostgresServer
+from postgres_server import PostgresServer, running_server
 
 from agent_memory import AgentMemory, StorageUnavailable
 from agent_memory.runtime.addresses import AgentAddress, server_address
@@ -90,12 +90,8 @@ BREAKS = {
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
     """Run a server that may be killed: what it acknowledges is on the disk."""
-    try:
-        running = PostgresServer(durable=True)
-    except NoServer as error:
-        pytest.skip(str(error))
-    yield running
-    running.close()
+    with running_server(durable=True) as running:
+        yield running
 
 
 @pytest.fixture
@@ -282,9 +278,10 @@ def test_a_replica_that_takes_the_place_of_a_killed_server_has_all_that_was_ackn
 
     What is acknowledged is on both, as the server was told to see to.
     """
-    with contextlib.ExitStack() as stack:
-        leader = stack.enter_context(contextlib.closing(started()))
-        replica = stack.enter_context(contextlib.closing(started(leader)))
+    with (
+        running_server(durable=True) as leader,
+        running_server(durable=True, leader=leader) as replica,
+    ):
         leader.administer("ALTER SYSTEM SET synchronous_standby_names = '*'")
         leader.administer("SELECT pg_reload_conf()")
         url = (
@@ -308,7 +305,7 @@ def test_a_replica_that_takes_the_place_of_a_killed_server_has_all_that_was_ackn
 def test_a_replica_that_is_killed_breaks_no_verb(
     server: PostgresServer, schema: str, tmp_path: Path
 ) -> None:
-    with contextlib.closing(started(server)) as replica:
+    with running_server(durable=True, leader=server) as replica:
         url = server.url(schema=schema, replica=str(replica.folder))
         AgentMemory("bob", root=url).close()
         crowd = Crowd(url, tmp_path)
@@ -324,13 +321,6 @@ def test_a_replica_that_is_killed_breaks_no_verb(
             assert crowd.lost_verbs(name) == 0, crowd.errors(name)
         assert_nothing_lost(crowd, url)
         assert_laws(server, schema)
-
-
-def started(leader: PostgresServer | None = None) -> PostgresServer:
-    try:
-        return PostgresServer(durable=True, leader=leader)
-    except NoServer as error:
-        pytest.skip(str(error))
 
 
 def test_eight_processes_of_one_agent_do_not_cross(

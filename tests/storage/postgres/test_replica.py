@@ -13,7 +13,7 @@ from itertools import count
 import psycopg
 import pytest
 from embedding_server import WordEmbedder
-from postgres_server import NoServer, PostgresServer
+from postgres_server import PostgresServer, running_server
 
 from agent_memory import AgentMemory, ConfigurationError, StorageClosed, StorageUnavailable
 from agent_memory.runtime.addresses import AgentAddress, server_address
@@ -28,13 +28,9 @@ NUMBERS = count()
 class Pair:
     """A server, and a replica of it."""
 
-    def __init__(self) -> None:
-        self.leader = PostgresServer(durable=True)
-        try:
-            self.replica = PostgresServer(durable=True, leader=self.leader)
-        except NoServer:
-            self.leader.close()
-            raise
+    def __init__(self, leader: PostgresServer, replica: PostgresServer) -> None:
+        self.leader = leader
+        self.replica = replica
 
     def url(self) -> str:
         """Return the address of a new schema, with the replica in it."""
@@ -60,31 +56,27 @@ class Pair:
         finally:
             self.replica.administer("SELECT pg_wal_replay_resume()")
 
-    def close(self) -> None:
-        self.replica.close()
-        self.leader.close()
 
-
-def made() -> Pair:
-    try:
-        return Pair()
-    except NoServer as error:
-        pytest.skip(str(error))
+@contextlib.contextmanager
+def running_pair() -> Iterator[Pair]:
+    with (
+        running_server(durable=True) as leader,
+        running_server(durable=True, leader=leader) as replica,
+    ):
+        yield Pair(leader, replica)
 
 
 @pytest.fixture(scope="module")
 def pair() -> Iterator[Pair]:
-    pair = made()
-    yield pair
-    pair.close()
+    with running_pair() as pair:
+        yield pair
 
 
 @pytest.fixture
 def own_pair() -> Iterator[Pair]:
     """Run a pair that the test may break."""
-    pair = made()
-    yield pair
-    pair.close()
+    with running_pair() as pair:
+        yield pair
 
 
 def test_threads_that_use_it_first_at_once_share_one_pool(postgres: PostgresServer) -> None:
