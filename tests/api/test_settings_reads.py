@@ -24,27 +24,31 @@ CALLS: dict[str, Callable[[AgentMemory, int], Any]] = {
 }
 
 
+@pytest.fixture
+def reads(memory: AgentMemory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Give what is read of settings from now on, an entry each time."""
+    table_class = type(engine_of(memory).agent)
+    read = table_class.settings
+    texts: list[str] = []
+
+    def noted(table: AgentTable) -> str:
+        texts.append(read(table))
+        return texts[-1]
+
+    monkeypatch.setattr(table_class, "settings", noted)
+    return texts
+
+
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_many_items_read_the_settings_as_often_as_one(
-    root: Path, call: Callable[[AgentMemory, int], Any], monkeypatch: pytest.MonkeyPatch
+    root: Path, call: Callable[[AgentMemory, int], Any], reads: list[str]
 ) -> None:
-    reads = 0
-    with AgentMemory("bob", root=root, embedder=None) as memory:
-        table_class = type(engine_of(memory).agent)
-    read = table_class.settings
-
-    def counted(table: AgentTable) -> str:
-        nonlocal reads
-        reads += 1
-        return read(table)
-
-    monkeypatch.setattr(table_class, "settings", counted)
     counts = []
     for items in (1, 20):
         with AgentMemory(f"bob{items}", root=root, embedder=None) as memory:
-            reads = 0
+            reads.clear()
             call(memory, items)
-            counts.append(reads)
+            counts.append(len(reads))
     assert counts[0] == counts[1] > 0
 
 
@@ -57,19 +61,8 @@ VERBS: dict[str, Callable[[AgentMemory], Any]] = {
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_verb_reads_the_settings_once(
-    memory: AgentMemory, verb: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_verb_reads_the_settings_once(memory: AgentMemory, verb: str, reads: list[str]) -> None:
     memory.store("I like milk", id="mem-1")
-    reads = 0
-    table_class = type(engine_of(memory).agent)
-    read = table_class.settings
-
-    def counted(table: AgentTable) -> str:
-        nonlocal reads
-        reads += 1
-        return read(table)
-
-    monkeypatch.setattr(table_class, "settings", counted)
+    reads.clear()
     VERBS[verb](memory)
-    assert reads == 1
+    assert len(reads) == 1
