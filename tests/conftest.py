@@ -22,7 +22,7 @@ from typing import Any, cast
 
 import pytest
 from command_server import CommandServer
-from embedding_server import DIMENSIONS, EmbeddingServer
+from embedding_server import EmbeddingServer
 from postgres_server import PostgresServer, Schemas, ServerRoot, running_server
 
 from agent_memory import AgentMemory, ConfigurationError
@@ -87,10 +87,8 @@ def server() -> Iterator[EmbeddingServer]:
 @pytest.fixture
 def service(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingServer:
     """Let `openai` mean the test's server, for every memory that is opened."""
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    monkeypatch.setenv("AGENT_MEMORY_EMBEDDING_DIMENSIONS", str(DIMENSIONS))
-    monkeypatch.setenv("AGENT_MEMORY_EMBEDDING_RETRIES", "0")
+    for name, value in {**server.variables, "AGENT_MEMORY_EMBEDDING_RETRIES": "0"}.items():
+        monkeypatch.setenv(name, value)
     return server
 
 

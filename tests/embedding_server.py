@@ -144,6 +144,15 @@ class EmbeddingServer(LocalServer):
         self.requests: list[Request] = []
         self._log = log
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """The variables by which a program takes this server for OpenAI's."""
+        return {
+            "OPENAI_BASE_URL": self.url,
+            "OPENAI_API_KEY": "k",
+            "AGENT_MEMORY_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
+        }
+
     def take(self, request: Request) -> Behaviour:
         """Note a request; return how to answer this one."""
         with self._lock:

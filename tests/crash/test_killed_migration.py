@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from embedding_server import DIMENSIONS, EmbeddingServer
+from embedding_server import EmbeddingServer
 
 from agent_memory import AgentMemory
 
@@ -25,12 +25,7 @@ def _start(root: Path, server: EmbeddingServer) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={
-            **os.environ,
-            "OPENAI_BASE_URL": server.url,
-            "OPENAI_API_KEY": "k",
-            "AGENT_MEMORY_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
-        },
+        env={**os.environ, **server.variables},
     )
 
 

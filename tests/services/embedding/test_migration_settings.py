@@ -161,15 +161,6 @@ def test_a_bad_setting_is_refused_by_its_name(root: Path, name: str, value: obje
 # Which embedder ---------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def service(server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch) -> EmbeddingServer:
-    """Be where the environment says that OpenAI is."""
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    monkeypatch.setenv("AGENT_MEMORY_EMBEDDING_DIMENSIONS", "64")
-    return server
-
-
 def planned(root: Path, **arguments: Any) -> tuple[str | None, str | None]:
     """Return the embedder and the model that a memory would move to."""
     with AgentMemory("bob", root=root, **arguments) as memory:

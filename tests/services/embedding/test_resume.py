@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -14,6 +12,7 @@ from typing import Any
 
 import pytest
 from embedding_server import DIMENSIONS, EmbeddingServer
+from places import started
 
 from agent_memory import AgentMemory, MigrationError, MigrationProgress, OpenAIEmbedder
 from agent_memory.errors import AgentMemoryError, StorageLocked
@@ -142,18 +141,7 @@ def test_the_same_program_stopped_by_ctrl_c_goes_on_in_another(
 
 def start_mover(root: Path, server: EmbeddingServer) -> subprocess.Popen[str]:
     """Move bob's memory to the server's model, in a process of its own, ten texts at a time."""
-    return subprocess.Popen(
-        [sys.executable, "-c", _MOVES, str(root)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={
-            **os.environ,
-            "OPENAI_BASE_URL": server.url,
-            "OPENAI_API_KEY": "k",
-            "AGENT_MEMORY_EMBEDDING_DIMENSIONS": str(DIMENSIONS),
-        },
-    )
+    return started(_MOVES, root, **server.variables)
 
 
 def wait_for_texts(server: EmbeddingServer, count: int) -> None:
