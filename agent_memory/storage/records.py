@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.columns import COLUMNS
 from agent_memory.models.fields import decode_json, normalize_tags
-from agent_memory.models.times import format_time, shifted
+from agent_memory.models.times import format_time, read_stored_time, shifted
 
 if TYPE_CHECKING:
+    from agent_memory.models.decision import Review
     from agent_memory.models.embedding_rows import EmbeddingModel
+    from agent_memory.models.safety import Rejection
     from agent_memory.storage.centering import Centred
 else:  # names in quotes would be compiled: the first takes a millisecond
-    Centred = EmbeddingModel = object
+    Centred = EmbeddingModel = Rejection = Review = object
 
 Row = tuple[Any, ...]
 
@@ -81,6 +83,29 @@ class Operation(NamedTuple):
     last_change: int
     done_at: str
     session_id: str | None
+
+
+def rejection_of_row(row: Row) -> Rejection:
+    """Make the model of a rejection, without validation: another program may have written it."""
+    from agent_memory.models.safety import Rejection  # noqa: PLC0415 - to store takes no model
+
+    rejection_id, words_hash, word_count, reason, rejected_at = row
+    return Rejection.model_construct(
+        rejection_id=rejection_id,
+        words_hash=words_hash.hex(),
+        word_count=word_count,
+        reason=reason,
+        rejected_at=read_stored_time(rejected_at),
+    )
+
+
+def review_of_row(row: Row) -> Review:
+    """Make the model of a review, without validation too."""
+    from agent_memory.models.decision import Review  # noqa: PLC0415 - a search reads no review
+
+    values = dict(zip(Review.model_fields, row, strict=True))
+    values["proposed_at"] = read_stored_time(row[6])
+    return Review.model_construct(**values)
 
 
 Reason = Literal["stored", "accessed", "promoted"]

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.models.safety import Rejection
-from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.postgres.connection import Row
+from agent_memory.models.times import format_time
 from agent_memory.storage.postgres.tables import Table
+from agent_memory.storage.records import rejection_of_row
+
+if TYPE_CHECKING:
+    from agent_memory.models.safety import Rejection
 
 _COLUMNS: Final = "rejection_id, words_hash, word_count, reason, rejected_at"
 _INSERT: Final = """
@@ -51,11 +53,11 @@ class RejectionTable(Table):
     def find(self, words_hash: bytes) -> Rejection | None:
         sql = f"SELECT {_COLUMNS} FROM rejections WHERE words_hash = %s"
         row = self._db.row(sql, (words_hash,))
-        return None if row is None else _rejection(row)
+        return None if row is None else rejection_of_row(row)
 
     def all(self) -> list[Rejection]:
         rows = self._db.rows(f"SELECT {_COLUMNS} FROM rejections ORDER BY rejection_id")
-        return [_rejection(row) for row in rows]
+        return [rejection_of_row(row) for row in rows]
 
     def hashes_by_length(self) -> Mapping[int, AbstractSet[bytes]]:
         hashes: dict[int, set[bytes]] = {}
@@ -64,15 +66,3 @@ class RejectionTable(Table):
         ):
             hashes.setdefault(word_count, set()).add(words_hash)
         return hashes
-
-
-def _rejection(row: Row) -> Rejection:
-    """Make the model of a row, without validation: another program may have written it."""
-    rejection_id, words_hash, word_count, reason, rejected_at = row
-    return Rejection.model_construct(
-        rejection_id=rejection_id,
-        words_hash=words_hash.hex(),
-        word_count=word_count,
-        reason=reason,
-        rejected_at=read_stored_time(rejected_at),
-    )

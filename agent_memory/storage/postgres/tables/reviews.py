@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.models.decision import Review
-from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.postgres.connection import Row
+from agent_memory.models.times import format_time
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import Operation
+from agent_memory.storage.records import Operation, review_of_row
 
 if TYPE_CHECKING:
+    from agent_memory.models.decision import Review
     from agent_memory.models.owner import Owner
 
 _INSERT: Final = """
@@ -84,11 +83,11 @@ class ReviewTable(Table):
         self._db.run(_INSERT, (*map(values.get, names), row_id))
 
     def all(self) -> list[Review]:
-        return [_review(row) for row in self._db.rows(f"{_SELECT} ORDER BY r.review_id")]
+        return [review_of_row(row) for row in self._db.rows(f"{_SELECT} ORDER BY r.review_id")]
 
     def get(self, review_id: int) -> Review | None:
         row = self._db.row(f"{_SELECT} AND r.review_id = %s", (review_id,))
-        return None if row is None else _review(row)
+        return None if row is None else review_of_row(row)
 
     def is_stale(self, review_id: int) -> bool:
         return bool(self._db.value(_IS_STALE, (review_id,)))
@@ -122,9 +121,3 @@ class ReviewTable(Table):
 
     def ask_again(self, review_id: int) -> bool:
         return self._db.run(_ASK_ONE_AGAIN, (review_id,)) > 0
-
-
-def _review(row: Row) -> Review:
-    values = dict(zip(Review.model_fields, row, strict=True))
-    values["proposed_at"] = read_stored_time(row[6])
-    return Review.model_construct(**values)

@@ -7,15 +7,14 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.sqlite.connection import Row
+from agent_memory.models.times import format_time
+from agent_memory.storage.records import rejection_of_row
 from agent_memory.storage.sqlite.tables import Table
 
 if TYPE_CHECKING:
     from agent_memory.models.agent import Problem
     from agent_memory.models.safety import Rejection
 
-# Models are imported where they are made: to store a memory takes none.
 _COLUMNS: Final = "rejection_id, words_hash, word_count, reason, rejected_at"
 _WRONG: Final = "FROM rejections WHERE length(words_hash) <> 32"
 _INSERT: Final = """
@@ -55,7 +54,7 @@ class RejectionTable(Table):
 
     def find_problems(self) -> list[Problem]:
         """Return the rows that reject nothing: another program wrote no hash there."""
-        from agent_memory.models.agent import Problem  # noqa: PLC0415 - see above
+        from agent_memory.models.agent import Problem  # noqa: PLC0415 - to store takes no model
 
         count = self._db.value(f"SELECT count(*) {_WRONG}")
         detail = f"{count} rows of rejections hold no hash of a value"
@@ -67,11 +66,11 @@ class RejectionTable(Table):
 
     def find(self, words_hash: bytes) -> Rejection | None:
         row = self._db.row(f"SELECT {_COLUMNS} FROM rejections WHERE words_hash = ?", (words_hash,))
-        return None if row is None else _rejection(row)
+        return None if row is None else rejection_of_row(row)
 
     def all(self) -> list[Rejection]:
         rows = self._db.rows(f"SELECT {_COLUMNS} FROM rejections ORDER BY rejection_id")
-        return [_rejection(row) for row in rows]
+        return [rejection_of_row(row) for row in rows]
 
     def hashes_by_length(self) -> Mapping[int, AbstractSet[bytes]]:
         hashes: dict[int, set[bytes]] = {}
@@ -80,17 +79,3 @@ class RejectionTable(Table):
         ):
             hashes.setdefault(word_count, set()).add(words_hash)
         return hashes
-
-
-def _rejection(row: Row) -> Rejection:
-    """Make the model of a row, without validation: another program may have written it."""
-    from agent_memory.models.safety import Rejection  # noqa: PLC0415 - see above
-
-    rejection_id, words_hash, word_count, reason, rejected_at = row
-    return Rejection.model_construct(
-        rejection_id=rejection_id,
-        words_hash=words_hash.hex(),
-        word_count=word_count,
-        reason=reason,
-        rejected_at=read_stored_time(rejected_at),
-    )

@@ -7,9 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.fields import to_json
-from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.records import Operation
-from agent_memory.storage.sqlite.connection import Row
+from agent_memory.models.times import format_time
+from agent_memory.storage.records import Operation, review_of_row
 from agent_memory.storage.sqlite.tables import Table
 
 if TYPE_CHECKING:
@@ -79,11 +78,11 @@ class ReviewTable(Table):
         self._db.run(_INSERT, (row_id, *map(values.get, names)))
 
     def all(self) -> list[Review]:
-        return [_review(row) for row in self._db.rows(f"{_SELECT} ORDER BY r.review_id")]
+        return [review_of_row(row) for row in self._db.rows(f"{_SELECT} ORDER BY r.review_id")]
 
     def get(self, review_id: int) -> Review | None:
         row = self._db.row(f"{_SELECT} AND r.review_id = ?", (review_id,))
-        return None if row is None else _review(row)
+        return None if row is None else review_of_row(row)
 
     def is_stale(self, review_id: int) -> bool:
         sql = """SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
@@ -116,11 +115,3 @@ WHERE r.review_id = ?"""
 
     def ask_again(self, review_id: int) -> bool:
         return self._db.run(_ASK_ONE_AGAIN, (review_id,)) > 0
-
-
-def _review(row: Row) -> Review:
-    from agent_memory.models.decision import Review  # noqa: PLC0415 - a search reads no review
-
-    values = dict(zip(Review.model_fields, row, strict=True))
-    values["proposed_at"] = read_stored_time(row[6])
-    return Review.model_construct(**values)
