@@ -100,7 +100,7 @@ def centres_of(codes: Sequence[int], count: int) -> list[int]:
             groups[-1:] = halves
     centres = [majority(group) for group in groups + whole]
     for _ in range(_ROUNDS):
-        centres = _fitted(codes, centres)
+        centres = [majority(group) for group in _grouped(codes, centres)]
     return centres
 
 
@@ -139,10 +139,6 @@ def _halved(codes: Sequence[int]) -> list[list[int]] | None:
             return None
         first, second = map(majority, groups)
     return groups
-
-
-def _fitted(codes: Sequence[int], centres: Sequence[int]) -> list[int]:
-    return [majority(group) for group in _grouped(codes, centres)]
 
 
 def _grouped(codes: Sequence[int], centres: Sequence[int]) -> list[list[int]]:

@@ -101,7 +101,8 @@ def parse(words: Sequence[str]) -> Call | str:
         else:
             plain.append(word)
     if len(plain) != 2 or plain[0] not in HOSTS:
-        return f"{_USAGE}; hosts with hooks: {', '.join(_with_hooks())}"
+        names = ", ".join(host.name for host in HOSTS.values() if host.events)
+        return f"{_USAGE}; hosts with hooks: {names}"
     host = HOSTS[plain[0]]
     event = host.event(plain[1])
     if event is None:
@@ -341,10 +342,6 @@ def _reason(error: Exception) -> str:
     is_ours = hasattr(error, "code") or isinstance(error, UnreadableInput | OSError)
     name = type(error).__name__
     return f"{name}: {error}"[:500] if is_ours else name
-
-
-def _with_hooks() -> list[str]:
-    return [host.name for host in HOSTS.values() if host.events]
 
 
 if __name__ == "__main__":

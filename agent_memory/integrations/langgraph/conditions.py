@@ -56,7 +56,7 @@ def custom_filters_of(wanted: Mapping[str, Any], *, under: str) -> dict[str, Any
         usable = {
             name.removeprefix("$"): operand
             for name, operand in operators.items()
-            if _is_plain(operand) and not (name in _COMPARE and _is_bool(operand))
+            if _is_plain(operand) and not (name in _COMPARE and isinstance(operand, bool))
         }
         if usable and len(filters) < _MOST // len(_OPERATORS):
             filters[f"{under}.{key}"] = usable
@@ -70,10 +70,6 @@ def _is_plain(operand: object) -> bool:
     if isinstance(operand, float):
         return math.isfinite(operand)
     return isinstance(operand, int) and -(2**63) <= operand < 2**63
-
-
-def _is_bool(operand: object) -> bool:
-    return isinstance(operand, bool)
 
 
 def _has_operators(condition: Mapping[Any, Any]) -> bool:

@@ -239,7 +239,7 @@ class MemoryTools:
             {
                 **self._brief(each),
                 "access_count": each.access_count,
-                "last_accessed": _format_last_access(each),
+                "last_accessed": format_time(each.last_accessed) if each.last_accessed else None,
             }
             for each in recent
         ]
@@ -435,10 +435,6 @@ def _related(edge: EdgeView) -> dict[str, Any]:
         "since": format_time(edge.valid_from),
         "memory_ids": edge.source_memory_ids,
     }
-
-
-def _format_last_access(memory: Memory) -> str | None:
-    return None if memory.last_accessed is None else format_time(memory.last_accessed)
 
 
 def _existing(memory: MemoryOrSession, memory_id: str) -> Memory:

@@ -17,7 +17,6 @@ from agent_memory import (
     MemoryEvent,
     MemoryOrder,
     MemorySearchResult,
-    SearchMetadata,
 )
 from agent_memory.integrations.ui.queries import Query
 
@@ -74,7 +73,7 @@ def search(memory: AgentMemory, query: Query) -> dict[str, Any]:
     return {
         "hits": [_hit(hit) for hit in results],
         "total_count": results.total_count,
-        "search": _search_facts(results.search_metadata),
+        "search": results.search_metadata.model_dump(mode="json"),
     }
 
 
@@ -86,7 +85,7 @@ def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
     """
     memory_id = query.required("id")
     current = memory.get(memory_id, as_of=query.text("as_of"))
-    history = [_entry(entry) for entry in memory.history(memory_id)]
+    history = [entry.model_dump(mode="json") for entry in memory.history(memory_id)]
     if current is None:
         return {"memory": None, "history": history, "before": [], "same": [], "graph": None}
     filters = {"session_id": current.created_by_session}
@@ -164,14 +163,6 @@ def _rounded(parts: dict[str, Any]) -> dict[str, Any]:
         else value
         for name, value in parts.items()
     }
-
-
-def _search_facts(facts: SearchMetadata) -> dict[str, Any]:
-    return facts.model_dump(mode="json")
-
-
-def _entry(entry: HistoryEntry) -> dict[str, Any]:
-    return entry.model_dump(mode="json")
 
 
 # What the agent is given -------------------------------------------------------------------------
