@@ -86,10 +86,9 @@ class Events:
         data: Mapping[str, Any],
         *,
         text: Mapping[str, str] | None = None,
-        session_id: str | None = None,
     ) -> None:
         """Publish one event. ``text`` goes only to those who asked for texts."""
-        self.publish_all([(name, data, text or {}, session_id)])
+        self.publish_all([(name, data, text or {}, None)])
 
     def publish_all(
         self, events: Sequence[tuple[EventName, Mapping[str, Any], Mapping[str, str], str | None]]

@@ -70,8 +70,8 @@ _PAGE: Final = 1_000
 class Store:
     """The memories of one agent: in one file, or in a database. Threads may share it.
 
-    ``agent_id`` is whose the file must be; ``None`` takes whose it is, or ``default_agent_id`` for
-    a new one. ``clock`` returns the time, aware, in UTC.
+    ``agent_id`` is whose the file must be; ``None`` takes whose it is, and a new one is of "agent".
+    ``clock`` returns the time, aware, in UTC.
     """
 
     def __init__(
@@ -79,7 +79,6 @@ class Store:
         address: Address,
         *,
         agent_id: str | None,
-        default_agent_id: str = "agent",
         clock: Callable[[], datetime],
         create: bool = True,
         read_only: bool = False,
@@ -92,7 +91,7 @@ class Store:
             address, create=create, read_only=read_only, synchronous=synchronous
         )
         try:
-            self._engine.prepare(agent_id or default_agent_id, clock=clock)
+            self._engine.prepare(agent_id or "agent", clock=clock)
             self.agent_id = self._identified(agent_id)
             self.vectors = VectorService(self._engine, clock)
             self._unit_of_work = UnitOfWork(

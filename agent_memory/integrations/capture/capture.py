@@ -169,9 +169,7 @@ class _Engine:
             most=config.max_captures_per_session,
             is_patient=config.async_capture,
         )
-        self.queue: WorkQueue[_Text | Observation] = WorkQueue(
-            self._work, size=config.queue_size, name="agent-memory-capture"
-        )
+        self.queue: WorkQueue[_Text | Observation] = WorkQueue(self._work, size=config.queue_size)
         _engines.add(self)
 
     def offer(self, texts: Callable[[], Iterable[str]], source: str) -> int:

@@ -24,10 +24,9 @@ class WorkQueue(Generic[Item]):
     At most ``size`` wait. The thread is a daemon, begun with the first item.
     """
 
-    def __init__(self, do: Callable[[Item], None], *, size: int, name: str) -> None:
+    def __init__(self, do: Callable[[Item], None], *, size: int) -> None:
         self._do = do
         self._size = size
-        self._name = name
         self._begin()
 
     def _begin(self) -> None:
@@ -89,7 +88,7 @@ class WorkQueue(Generic[Item]):
         self._is_closing = was_closing
 
     def _start(self) -> None:
-        thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        thread = threading.Thread(target=self._run, name="agent-memory-capture", daemon=True)
         with contextlib.suppress(RuntimeError):  # the interpreter ends: `flush` does the work
             thread.start()
             self._thread = thread
