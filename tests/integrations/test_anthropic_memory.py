@@ -15,6 +15,7 @@ import pytest
 pytest.importorskip("anthropic.tools.memory")
 
 from anthropic.lib.tools import ToolError
+from interruptions import Interrupted
 
 from agent_memory import AgentMemory
 from agent_memory.integrations.anthropic_memory import AgentMemoryTool, AsyncAgentMemoryTool
@@ -502,29 +503,6 @@ def test_what_was_answered_survives_a_kill(say: Say, memory: AgentMemory) -> Non
     lines = (text_of(memory, NOTES) or "").split()
     assert lines == [f"line-{n}" for n in reversed(range(len(lines)))]
     assert told <= len(lines) <= told + 1
-
-
-class Interrupted(AgentMemory):
-    """A memory in which something happens before the next write, as by another process."""
-
-    def before(self, happens: Callable[[], object]) -> None:
-        self._happens = [happens]
-
-    def _let_it(self) -> None:
-        while waiting := self.__dict__.get("_happens"):
-            waiting.pop()()
-
-    def store(self, *given: Any, **fields: Any) -> str:
-        self._let_it()
-        return super().store(*given, **fields)
-
-    def update(self, *given: Any, **fields: Any) -> Any:
-        self._let_it()
-        return super().update(*given, **fields)
-
-    def delete_many(self, *given: Any, **fields: Any) -> Any:
-        self._let_it()
-        return super().delete_many(*given, **fields)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pytest
 pytest.importorskip("langgraph.store.base")
 
 from conftest import Clock
+from interruptions import Interrupted
 from langgraph.store.base import (
     GetOp,
     InvalidNamespaceError,
@@ -619,29 +619,6 @@ def test_threads_that_put_and_delete_one_item_do_not_fail_each_other(
         thread.join()
     assert errors == []
     assert len(store.search(USERS)) == 1
-
-
-class Interrupted(AgentMemory):
-    """A memory in which something happens before the next write, as by another process."""
-
-    def before(self, happens: Callable[[], object]) -> None:
-        self._happens = [happens]
-
-    def _let_it(self) -> None:
-        while waiting := self.__dict__.get("_happens"):
-            waiting.pop()()
-
-    def store_many(self, *given: Any, **fields: Any) -> list[str]:
-        self._let_it()
-        return super().store_many(*given, **fields)
-
-    def update(self, *given: Any, **fields: Any) -> Any:
-        self._let_it()
-        return super().update(*given, **fields)
-
-    def delete_many(self, *given: Any, **fields: Any) -> Any:
-        self._let_it()
-        return super().delete_many(*given, **fields)
 
 
 def test_a_put_is_done_whatever_happens_to_its_item_meanwhile(store: AgentMemoryStore) -> None:
