@@ -222,6 +222,13 @@ def memory(root: Path, clock: Clock, empty_file: Path) -> Iterator[AgentMemory]:
         assert [problem for problem in problems if problem.kind != "leftover"] == []
 
 
+@pytest.fixture
+def plain(root: Path, clock: Clock) -> Iterator[AgentMemory]:
+    """Open an empty store that is searched by keyword."""
+    with AgentMemory("bob", root=root, clock=clock, embedder=None) as memory:
+        yield memory
+
+
 Open = Callable[..., AbstractContextManager[AgentMemory]]
 """Opens another store: see the fixture ``other``."""
 

@@ -70,13 +70,6 @@ def store(
         yield memory
 
 
-@pytest.fixture
-def plain(root: Path, clock: Clock) -> Iterator[AgentMemory]:
-    """Open an empty store that is searched by keyword."""
-    with AgentMemory("bob", root=root, clock=clock, embedder=None) as memory:
-        yield memory
-
-
 def ask(memory: AgentMemory, question: str, **options: Any) -> SearchResults:
     return memory.search(question, 20, explain=True, count_accesses=False, **options)
 

@@ -41,13 +41,6 @@ def store_apart(memory: AgentMemory, *texts: str, **fields: Any) -> None:
         memory.store(text, session_id=f"alone with {text}", **fields)
 
 
-@pytest.fixture
-def plain(root: Path, clock: Clock) -> Iterator[AgentMemory]:
-    """Open an empty store that is searched by keyword."""
-    with AgentMemory("bob", root=root, clock=clock, embedder=None) as memory:
-        yield memory
-
-
 # Dates that stand in a text ---------------------------------------------------------------------
 
 
