@@ -12,31 +12,39 @@ _STOP: Final = re.compile(
     r"|\n+"
 )
 _TITLES: Final = (
-    "dr|mr|mrs|ms|prof|st|sr|gen|lt|sgt|capt|col|rev|gov|mme|mlle|sra|srta|dra|uds?|(?-i:Hr|Fr)"
+    "dr|mr|mrs|ms|prof|st|sr|gen|lt|sgt|capt|col|rev|gov|mme|mlle|sra|srta|dra|uds?|(?-i:Hr)"
     r"|dr\. (?:med|phil|jur|ing)"
 )
-_SHORT: Final = (
-    r"e\.g|i\.e|vs|cf|approx|no|fig|al|ca|z\.B|bzw|bspw|vgl|inkl|exkl|ggf|evtl|mio|mrd|p\. ?ex"
-    "|ee|uu"
-)
+_SHORT: Final = r"e\.g|i\.e|vs|cf|approx|fig|al|ca|z\.B|bzw|bspw|vgl|inkl|exkl|ggf|evtl|p\. ?ex|ee"
 _BEFORE_A_NUMBER: Final = (
-    "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|okt|dez|nr|núm|tel|sec|ch|vol|pp|pág"
+    "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|okt|dez|no|nr|núm|tel|sec|ch|vol|pp|pág"
 )
 # What may end a sentence all the same: "… at 5.", "… at 5 p.m.", "… and so on, etc."
 _ABBREVIATED: Final = re.compile(
     rf"(?:^|[\s(])(?:{_TITLES}|{_SHORT}"
-    rf"|(?P<may_end>etc|usw|jr|inc|ltd|corp|co|{_BEFORE_A_NUMBER}|(?:[A-Za-z]\.)+[A-Za-z]|\d{{1,3}})"
+    rf"|(?P<may_end>etc|usw|jr|inc|ltd|corp|co|uu|mio|mrd|{_BEFORE_A_NUMBER}"
+    r"|(?:[A-Za-z]\.)+[A-Za-z]|\d{1,3})"
     r"|[A-Za-z])\.$",
     re.IGNORECASE,
 )
-# German writes "am 5. Mai" and "im 3. Stock", with a capital behind the stop.
-_ARTICLE_AND_NUMBER: Final = re.compile(
-    r"\b(?:der|die|das|dem|den|des|im|vom|zum|zur|beim|jede[mnrs]?) \d{1,3}\.$", re.IGNORECASE
+# German has a capital behind the stops of "am 5. Mai", "im 3. Stock" and "5 Mio. Euro". What may
+# follow is listed: any other capital begins a sentence ("Ich bleibe bis zum 15. Passt dir das?").
+_MONTHS: Final = r"Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|Mai|Juni|Juli|Okt(?:ober)?|Dez(?:ember)?"
+_ALSO_ENGLISH: Final = r"April?|Aug(?:ust)?|Sept?(?:ember)?|Nov(?:ember)?"
+_COUNTED: Final = (
+    "Stock(?:werk)?|Etage|OG|Klasse|Semester|Jahrhunderts?|Mal|Platz|Tag|Woche|Monat|Jahr|Kapitel"
+    "|Geburtstags?|Lebensjahr|Bezirk|Liga|Runde"
 )
-_NUMBER: Final = re.compile(r"(?<!\S)\d{1,2}\.$")
-_GERMAN_MONTH: Final = re.compile(
-    r" *(?:Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|Apr(?:il)?|Mai|Juni?|Juli?|Aug(?:ust)?"
-    r"|Sept?(?:ember)?|Okt(?:ober)?|Nov(?:ember)?|Dez(?:ember)?)\b"
+_GOES_ON: Final = tuple(
+    (re.compile(rf"(?<!\S){before}\.$"), re.compile(rf" *(?:{following})\b"))
+    for before, following in (
+        (r"\d{1,2}", _MONTHS),
+        (
+            r"(?i:der|die|das|dem|den|des|am|ab|bis|seit|im|vom|zum|zur|beim|jede[mnrs]?) \d{1,3}",
+            f"{_ALSO_ENGLISH}|{_COUNTED}",
+        ),
+        ("(?:Mio|Mrd)", "Euro|Dollar|Franken|EUR|USD|CHF|Menschen|Einwohner"),
+    )
 )
 _LISTED: Final = re.compile(r"^\s*(?:[-*•–]\s+|\d{1,3}[.)]\s+)")  # noqa: RUF001
 _NEXT_LETTER: Final = re.compile(r" *(\S)")
@@ -56,16 +64,17 @@ def sentences(text: str) -> list[str]:
 
 
 def with_lists_joined(text: str) -> str:
-    """Return a text in which a list of single words stands behind the line that it belongs to.
+    """Return a text in which a list of words stands behind the line that it belongs to.
 
-    "My allergies:", and "- nuts" and "- pollen" below it, is "My allergies: nuts, pollen". A list
-    of longer things, which say something alone, stays as it is.
+    "My allergies:", and "- nuts" and "- cow milk" below it, is "My allergies: nuts, cow milk". A
+    list with something in it that may say something alone stays as it is.
     """
     lines: list[str] = []
     below: list[str] = []
     for line in text.split("\n"):
         has_lead = bool(lines) and lines[-1].rstrip("*_").endswith(":")
-        if has_lead and (_LISTED.match(line) or len(line.split()) <= 1):
+        bare = line.strip().rstrip(",;")
+        if has_lead and (_LISTED.match(line) or not bare or bare.isalpha()):
             below.append(line)
             continue
         _take_list(lines, below)
@@ -76,9 +85,10 @@ def with_lists_joined(text: str) -> str:
 
 
 def _take_list(lines: list[str], below: Sequence[str]) -> None:
-    """Take the lines of a list: single words into the line before it."""
+    """Take the lines of a list: those of one or two words into the line before it."""
     items = [_LISTED.sub("", line).strip().rstrip(",;") for line in below]
-    if any(len(item.split()) == 1 for item in items):
+    counts = {len(item.split()) for item in items}
+    if 1 in counts and counts <= {0, 1, 2} and not any(item.endswith("?") for item in items):
         lines[-1] = f"{lines[-1]} {', '.join(filter(None, items))}"
     else:
         lines += below
@@ -105,11 +115,10 @@ def _may_end(text: str, stop: re.Match[str]) -> bool:
     is_new = following is not None and following[1].isupper()
     if not is_new or abbreviated["may_end"] is None:
         return False
-    is_ordinal = _ARTICLE_AND_NUMBER.search(text, begin, stop.end()) is not None or (
-        _NUMBER.search(text, begin, stop.end()) is not None
-        and _GERMAN_MONTH.match(text, stop.end()) is not None
+    return not any(
+        before.search(text, begin, stop.end()) and after.match(text, stop.end())
+        for before, after in _GOES_ON
     )
-    return not is_ordinal
 
 
 def clauses(sentence: str) -> list[tuple[str, str]]:

@@ -358,6 +358,8 @@ def test_what_is_not_given_up_is_not_asked_about(fact: str) -> None:
         ("I moved from Paris to Lisbon as a girl.", "I live in Paris."),
         ("I think the deadline is now Friday.", "The deadline is Monday."),
         ("The deadline is now Friday, I guess.", "The deadline is Monday."),
+        ("The port is 8443 instead of 8080 on staging.", "The port is 8080."),
+        ("The deadline is Monday rather than Friday for Bob.", "The deadline is Friday."),
     ],
 )
 def test_what_may_be_over_or_is_guessed_replaces_nothing(fact: str, known: str) -> None:

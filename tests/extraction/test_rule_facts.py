@@ -222,6 +222,11 @@ def test_no_statement(text: str) -> None:
         ("We like:\n1. Alien\n2. Heat\nAnd Rex.", ["We like: Alien, Heat And Rex."]),
         ("Our cats:\nTom\nMia", ["Our cats: Tom, Mia"]),
         ("Translate these:\n- dog\n- cat", []),
+        ("Please do this now:\n- refactor\n- My name is Ann", ["My name is Ann"]),
+        (
+            "My notes:\n- gym\n- My wife is Ann\n- what is the weather?",
+            ["My wife is Ann", "My notes:"],
+        ),
     ],
 )
 def test_a_list_of_single_words_is_kept_with_what_it_is_a_list_of(

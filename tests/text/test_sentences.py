@@ -34,6 +34,15 @@ from agent_memory.text.sentences import fitting, sentence_spans, sentences
         ("It ends in Dec. We go.", ["It ends in Dec.", "We go."]),
         ("I work at Acme Inc. in Rome. Go", ["I work at Acme Inc. in Rome.", "Go"]),
         ("My boss is Gen. Lee.", ["My boss is Gen. Lee."]),
+        ("Er bleibt vom 3. bis zum 15. Passt das?", ["Er bleibt vom 3. bis zum 15.", "Passt das?"]),
+        ("Wir sind im 9. Sie ist klug", ["Wir sind im 9.", "Sie ist klug"]),
+        ("Am 5. August. Gut", ["Am 5. August.", "Gut"]),
+        ("I leave on the 5. August is hot", ["I leave on the 5.", "August is hot"]),
+        ("Es kostet 5 Mio. Euro. Gut", ["Es kostet 5 Mio. Euro.", "Gut"]),
+        ("Es kostet 5 Mio. Ist das viel?", ["Es kostet 5 Mio.", "Ist das viel?"]),
+        ("Wir kommen am Fr. Kommst du?", ["Wir kommen am Fr.", "Kommst du?"]),
+        ("My answer is no. Go", ["My answer is no.", "Go"]),
+        ("It is in No. 5", ["It is in No. 5"]),
     ],
 )
 def test_sentences(text: str, parts: list[str]) -> None:

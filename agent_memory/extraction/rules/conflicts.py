@@ -273,8 +273,9 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
         return False
     gone = stems(known.value.form)
     if gone and any(gone <= words for words in new.change.denied):
-        # "I moved from Oslo to Rome as a girl", "and back" may be long ago, or over.
-        return stated.says_what_is_gone or not stated.says_more
+        # "I moved from Oslo to Rome as a girl", "and back" may be long ago, or over; and what is
+        # "8443 instead of 8080 on staging" is 8080 elsewhere.
+        return not stated.says_more or (stated.gone is not None and stems(stated.gone) <= gone)
     if stated.whose != known.whose or stated.says_more:
         return False  # "the" budget, ours, or that for the new car may be another one than mine
     is_announced = new.change.is_new or new.change.corrects

@@ -83,20 +83,19 @@ def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:
             changes[change[0].id] = place
     earlier = SaidBefore()
     for place in places:
-        before = earlier.related(checks.facts[place].text)
-        if _decide(checks, place, changes, before):
+        if _decide(checks, place, changes, earlier):
             checks.new_ids[place] = earlier.take(checks.facts[place].text)
 
 
 def _decide(
-    checks: DecisionChecks, place: int, changes: dict[str, int], before: Sequence[RelatedMemory]
+    checks: DecisionChecks, place: int, changes: dict[str, int], earlier: SaidBefore
 ) -> bool:
     """Decide about a fact; return whether it will be a memory of its own.
 
-    ``before`` is what the conversation said before it: that is asked about at most.
+    What the conversation said earlier is asked about at most.
     """
     fact = checks.facts[place]
-    related = checks.related[place]
+    before, related = earlier.related(fact.text), checks.related[place]
     if is_request_to_forget(fact.text):
         _forget(checks, place, [*before, *related])
         return False
@@ -112,9 +111,9 @@ def _decide(
         checks.note(UPDATE, [place], fact.text, memory=memory, confidence=sure, reasoning=why)
         # What it says is there already: of what was said before, no more is asked than whether it
         # holds.
-        _ask(checks, place, changes, before, event=DELETE)
+        _ask(checks, place, changes, before, earlier, event=DELETE)
         return False
-    if not _ask(checks, place, changes, [*before, *related]):
+    if not _ask(checks, place, changes, [*before, *related], earlier):
         checks.note(ADD, [place], fact.text, confidence=fact.confidence, reasoning="it is new")
     return True
 
@@ -177,6 +176,7 @@ def _ask(
     place: int,
     changes: dict[str, int],
     related: Sequence[RelatedMemory],
+    earlier: SaidBefore,
     *,
     event: OperationEvent = UPDATE,
 ) -> bool:
@@ -187,7 +187,7 @@ def _ask(
     fact = checks.facts[place]
     asked = False
     for memory in related:
-        against = conflict(read(fact.text), read(memory.text))
+        against = conflict(read(fact.text), earlier.read(memory.text))
         if against is None or memory.id in changes or checks.is_touched(memory):
             continue
         if against.is_of_any and asked:

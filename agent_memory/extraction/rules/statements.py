@@ -181,7 +181,8 @@ _MORE: Final = re.compile(
 
 
 _GONE: Final = re.compile(
-    r",? (?:and )?(?:not|instead of|rather than)\b(?:[^,;.!?]|[.](?=\w))*\W*", re.IGNORECASE
+    r",? (?:and )?(?:not|instead of|rather than)\b(?P<gone>(?:[^,;.!?]|[.](?=\w))*)\W*",
+    re.IGNORECASE,
 )
 
 
@@ -203,7 +204,7 @@ class Statement(NamedTuple):
     whose: str = ""
     is_another: bool = False
     origin: str = ""
-    says_what_is_gone: bool = False
+    gone: str | None = None
 
     @property
     def slot(self) -> tuple[str, str]:
@@ -308,6 +309,7 @@ def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> S
     if not bare or len(bare.split()) > 8:
         return None
     value = _fitting(value_of(bare, is_cased=is_cased), slot)
+    gone = _GONE.fullmatch(more[0]) if more else None
     return Statement(
         "" if subject.lower() in ("user", "the user") else subject.lower(),
         slot,
@@ -317,7 +319,7 @@ def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> S
         whose=_whose(groups),
         is_another=_ANOTHER.match(groups.get("thing") or "") is not None,
         origin=groups.get("origin") or "",
-        says_what_is_gone=more is not None and _GONE.fullmatch(more[0]) is not None,
+        gone=gone and gone["gone"],
     )
 
 
