@@ -248,7 +248,8 @@ def _foreseen(decision: Decision, new: Container[str]) -> DecisionOutcome:
         if decision.memory is not None:  # it has no id yet, and the memory in question stays
             return DecisionOutcome("ADD", None, content, problem=problem)
         return DecisionOutcome("NONE", decision.memory_id, content, problem=problem)
-    return DecisionOutcome(decision.event, decision.memory_id, content, was=decision.seen)
+    memory_id = None if decision.memory_id in new else decision.memory_id
+    return DecisionOutcome(decision.event, memory_id, content, was=decision.seen)
 
 
 def _secrets(

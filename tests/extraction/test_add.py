@@ -340,6 +340,10 @@ def test_a_dry_run_gives_what_is_new_no_id(memory: AgentMemory) -> None:
     said = [user("The deadline is Monday."), user("The deadline is now Friday.")]
     (problem,) = memory.add(said, user_id="alice", dry_run=True).metadata.problems or []
     assert "UPDATE of 'The deadline is Monday.' would be put in question" in problem
+    said = [user("I live in Berlin."), user("Forget that I live in Berlin.")]
+    words: dict[str, Any] = {"may_delete": True, "min_confidence": 0.3, "dry_run": True}
+    foreseen = memory.add(said, user_id="alice", **words)
+    assert [(it.event, it.id) for it in foreseen.data] == [("ADD", None), ("DELETE", None)]
 
 
 def test_a_model_that_fails_leaves_it_to_rules(memory: AgentMemory) -> None:
