@@ -169,8 +169,8 @@ class _Application:
                 to_add.append(place)
             else:
                 to_change.append(place)
-        for place, addition in zip(to_add, self._add(to_add, on_duplicate), strict=True):
-            memory_id, is_new, refusal = addition
+        additions = dict(zip(to_add, self._add(to_add, on_duplicate), strict=True))
+        for place, (memory_id, is_new, refusal) in additions.items():
             outcomes[place] = (
                 self._added(place, memory_id, is_new=is_new)
                 if refusal is None
@@ -178,10 +178,17 @@ class _Application:
                     "NONE", None, None, problem=f"a fact was not stored: {refusal}"
                 )
             )
+        refused = {
+            memory.id
+            for place, (*_, refusal) in additions.items()
+            if refusal is not None and (memory := self._decisions[place].memory) is not None
+        }
         for place in to_change:  # of what was new
             decision = self._decisions[place]
+            # That what was new was refused is told above.
+            problem = None if decision.memory_id in refused else _left_alone(decision)
             outcomes[place] = self._change(place, decision) or DecisionOutcome(
-                "NONE", decision.memory_id, decision.seen, problem=_left_alone(decision)
+                "NONE", decision.memory_id, decision.seen, problem=problem
             )
         for place, decision in enumerate(self._decisions):
             if decision.graph is not None:

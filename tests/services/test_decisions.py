@@ -161,6 +161,17 @@ def test_a_memory_with_a_rejected_value_of_its_own_loses_no_new_text(memory: Age
     assert [it.memory_id for it in memory.reviews()] == ["pasta"]
 
 
+def test_what_was_to_become_of_a_refused_fact_is_no_second_problem(memory: AgentMemory) -> None:
+    memory.reject("pizza")
+    refused = add(memory, "Alice bakes pizza")
+    assert refused.memory is not None
+    steps = [refused, delete(refused.memory.id, "Alice bakes pizza"), delete("home", "as it was")]
+    first, second, third = carry_out(memory, *steps)
+    assert "was not stored" in (first.problem or "")
+    assert (second.event, second.problem) == ("NONE", None)
+    assert "DELETE of home was left" in (third.problem or "")
+
+
 def test_messages_as_they_are_are_stored_all_or_none(memory: AgentMemory) -> None:
     memory.reject("pizza")
     before = contents(memory)
