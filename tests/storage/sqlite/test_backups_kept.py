@@ -18,6 +18,7 @@ import pytest
 from conftest import NOW
 
 from agent_memory import AgentMemory, StorageUnavailable, ValidationError
+from agent_memory.models.times import NEWEST_TIME
 from agent_memory.storage.sqlite.maintenance.backup import back_up_before, list_backups
 
 
@@ -202,8 +203,18 @@ def test_where_no_later_name_is_free_it_says_so(memory: AgentMemory) -> None:
     last = folder_of(memory) / "memories-99991230T000000000000Z.before-tidy.db"
     last.write_text("precious")
     with pytest.raises(StorageUnavailable, match="no later name is free"):
-        made(memory, keep=1)
+        back_up_before(memory.path, "tidy", now=NEWEST_TIME, keep=1)
     assert names(memory) == [last.name]
+
+
+@pytest.mark.parametrize("reason", ["", ".before-tidy"])
+def test_a_time_far_ahead_in_a_name_stops_no_backup(memory: AgentMemory, reason: str) -> None:
+    folder_of(memory).mkdir()
+    stray = folder_of(memory) / f"memories-99991231T235959999999Z{reason}.db"
+    stray.write_text("precious")
+    by_hand, first, second = memory.backup(), made(memory, 1, keep=1), made(memory, 2, keep=1)
+    assert not first.exists()
+    assert names(memory) == sorted([by_hand.name, second.name, stray.name])
 
 
 _BACKS_UP = """

@@ -39,6 +39,8 @@ _UNFINISHED: Final = rf"(?:-\d{{8}}T\d{{12}}Z|\.before-{_REASON})"
 _STEP: Final = timedelta(microseconds=1)
 _TRIES: Final = 1_000
 """Names that are tried while other processes take them."""
+_MOST_AHEAD: Final = timedelta(days=3_653)
+"""How far a clock can have been ahead: no backup was made at a time that is later still."""
 
 
 def back_up(source: Path, destination: Path | None, *, now: datetime) -> Path:
@@ -82,7 +84,7 @@ def back_up_before(source: Path, reason: str, *, now: datetime, keep: int) -> Pa
         made = _named(unfinished, source, reason, now)
         sync_to_disk(folder)
     with contextlib.suppress(OSError):
-        _rotate(source, keep)
+        _rotate(source, keep, now)
     return made
 
 
@@ -176,13 +178,15 @@ def _refuse_destination(destination: Path) -> None:
 def _named(unfinished: Path, source: Path, reason: str | None, now: datetime) -> Path:
     """Give a copy a name that is free, later than those of the backups before it."""
     ending = "" if reason is None else f".before-{reason}"
+    time = now
     for _ in range(_TRIES):
-        now = max([now, *(shifted(made_at, _STEP) for made_at, *_ in _named_by_time(source))])
-        made = unfinished.with_name(f"{source.stem}-{_stamp(now)}{ending}{source.suffix}")
+        earlier = _named_by_time(source, now)
+        time = max([time, *(shifted(made_at, _STEP) for made_at, *_ in earlier)])
+        made = unfinished.with_name(f"{source.stem}-{_stamp(time)}{ending}{source.suffix}")
         refuse_long_path(made)  # it could not be restored
         if _moved(unfinished, made):
             return made
-        now = shifted(now, _STEP)
+        time = shifted(time, _STEP)
     raise StorageUnavailable(f"{made} exists, and no later name is free: move it away")
 
 
@@ -199,7 +203,7 @@ def _moved(unfinished: Path, made: Path) -> bool:
     return True
 
 
-def _rotate(source: Path, keep: int) -> None:
+def _rotate(source: Path, keep: int, now: datetime) -> None:
     """Delete the oldest of the automatic backups, but none that somebody uses.
 
     A folder that is a link may be that of another store, too: nothing in it is deleted. What
@@ -208,7 +212,7 @@ def _rotate(source: Path, keep: int) -> None:
     folder = source.parent / _FOLDER
     if folder.is_symlink():
         return
-    automatic = sorted((at, name) for at, name, reason in _named_by_time(source) if reason)
+    automatic = sorted((at, name) for at, name, reason in _named_by_time(source, now) if reason)
     for _, name in automatic[:-keep]:
         path = folder / name
         if not any(beside(path, suffix).exists() for suffix in ("-wal", "-journal")):
@@ -249,15 +253,21 @@ def _parsed(stamp: str) -> datetime:
     return parse_time(f"{stamp[:-7]}.{stamp[-7:]}")
 
 
-def _named_by_time(source: Path) -> list[tuple[datetime, str, str | None]]:
-    """Return the times, names and reasons of the backups of a store. Only plain files."""
+def _named_by_time(source: Path, now: datetime) -> list[tuple[datetime, str, str | None]]:
+    """Return the times, names and reasons of the backups of a store. Only plain files.
+
+    A time that is far ahead of ``now`` is somebody's invention: no later name might be free.
+    """
     backups = []
+    latest = shifted(now, _MOST_AHEAD)
     with os.scandir(_folder(source)) as entries:
         for entry in entries:
             match = _match(source, entry.name)
             if match and entry.is_file(follow_symlinks=False):
                 with contextlib.suppress(ValueError):
-                    backups.append((_parsed(match["time"]), entry.name, match["reason"]))
+                    made_at = _parsed(match["time"])
+                    if made_at <= latest:
+                        backups.append((made_at, entry.name, match["reason"]))
     return backups
 
 
