@@ -15,7 +15,7 @@ MOST_KEPT: Final = 2
 
 def can_compare() -> bool:
     """Return whether this process has loaded numpy: to load it takes longer than a search."""
-    return "numpy" in sys.modules
+    return sys.modules.get("numpy") is not None  # with None it may not be loaded
 
 
 class ComparedVectors:

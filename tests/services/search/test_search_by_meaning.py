@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -467,6 +468,12 @@ def test_of_what_a_user_has_all_is_compared_where_codes_would_take_longer(
         missed += len(set(exact) - set(found))
     assert missed <= 2  # of 100: two may be as near but for the bytes that numbers are kept in
     assert compared == [by] * 20 * (by != "codes")
+
+
+def test_numpy_that_must_not_be_loaded_compares_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert compared_vectors.can_compare()
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    assert not compared_vectors.can_compare()
 
 
 def test_a_users_vectors_are_read_anew_once_a_memory_changes(
