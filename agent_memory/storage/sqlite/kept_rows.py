@@ -17,17 +17,19 @@ class KeptRows(Generic[Key, Value]):
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._stamp: Hashable = None
-        self._values: dict[Key, Value] = {}
+        # One object: a thread must not be given the values of another stamp.
+        self._kept: tuple[Hashable, dict[Key, Value]] = (None, {})
 
     def current(self, stamp: Hashable) -> dict[Key, Value]:
         """Return the values that still hold, to be added to; ``stamp`` is ``Statements.stamp``."""
         if stamp is None:
             return {}
-        if stamp != self._stamp or len(self._values) > self._most:
-            self._stamp, self._values = stamp, {}
-        return self._values
+        kept_stamp, values = self._kept
+        if stamp != kept_stamp or len(values) > self._most:
+            values = {}
+            self._kept = stamp, values
+        return values
 
     def forget(self, key: Key) -> None:
         """Let a value be read anew."""
-        self._values.pop(key, None)
+        self._kept[1].pop(key, None)

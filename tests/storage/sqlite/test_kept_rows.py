@@ -151,3 +151,22 @@ def test_no_more_is_kept_than_is_meant_to() -> None:
     assert kept.current(None) == {}
     kept.forget(1)
     assert kept.current("two") == {}
+
+
+def test_nobody_is_given_what_another_keeps_meanwhile() -> None:
+    kept: KeptRows[int, int] = KeptRows(2)
+
+    class Stamp:
+        """While it is compared, another thread has its turn."""
+
+        def __eq__(self, other: object) -> bool:
+            if self is other:
+                kept.current("two").update({1: 2})
+            return self is other
+
+        __hash__ = object.__hash__
+
+    stamp = Stamp()
+    kept.current(stamp).update({1: 1})
+    assert kept.current(stamp) == {1: 1}
+    assert kept.current("two") == {1: 2}
