@@ -59,6 +59,11 @@ def shortly(plan: OperationPlan) -> list[tuple[str, str | None]]:
         ("I like tea", "I like tea at night", "ADD"),
         ("My budget is tight", "My budget is 500 euros", "ADD"),
         ("I live in a shared flat", "I live in Paris", "ADD"),
+        ("Ann left Paris in 2010", "I live in Paris", "ADD"),
+        ("Ann left Paris in 2010", "Ann lives in Paris", "ASK"),
+        ("Ann sold the bike", "I own the bike", "ADD"),
+        ("User left Paris", "I live in Paris", "ASK"),
+        ("Recently left Paris", "I live in Paris", "ASK"),
         ("We moved from Jenkins to Argo", "I live in Paris", "ADD"),
     ],
 )

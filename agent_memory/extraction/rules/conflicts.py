@@ -67,13 +67,15 @@ _MY_KIN_ABROAD: Final = (
 )
 _OWNER: Final = re.compile(
     rf"(?i:my|our|his|her) (?:\w+ )?(?P<kin>(?i:{_KIN}))\b|(?P<abroad>(?i:{_MY_KIN_ABROAD}))\b"
-    r"|(?P<name>[A-Z][a-z]+)(?:'s|\u2019s| (?:is|was|has|had|does|doesn't|\w{2,}s|\w+ed)\b)"
+    r"|(?P<name>[A-Z][a-z]+)"
+    r"(?:'s|\u2019s| (?:is|was|has|had|does|doesn't|\w{2,}s|\w+ed|left|quit|sold|lost|gave)\b)"
 )
 _ANY_KIN: Final = re.compile(rf"\b(?:{_KIN})\b", re.IGNORECASE)
 _NOBODY: Final = frozenset(
     """
     i we i'm we're use avoid prefer keep write run add send show format wrap indent name always
     never stop make treat ensure it this that there here he she they what the all every only just no
+    user recently finally already then yesterday today eventually lately sadly unfortunately
     je tu il elle on nous vous ich du er sie wir ihr yo ella usted io lui lei noi eu ele ela ik hij
     jag
     """.split()
