@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import NOW, Clock
 
-from agent_memory import AgentMemory, MemoryReader, Scratchpad, ValidationError, estimate_tokens
+from agent_memory import AgentMemory, Scratchpad, ValidationError, estimate_tokens
 
 
 def entries(memory: AgentMemory) -> list[str]:
@@ -314,18 +314,13 @@ def test_a_budget_that_is_no_count_of_tokens_is_refused(memory: AgentMemory, bud
 
 
 def test_what_was_promoted_is_shown_first_in_any_order_of_use(
-    memory: AgentMemory, root: Path, clock: Clock
+    memory: AgentMemory, clock: Clock
 ) -> None:
     style = memory.store("Answer in short words")
     memory.promote(style)
     fill(memory, clock, 20)
     memory.search("number19")
-    shown = lines(memory.context(90))
-    assert shown == ["- [2026-01-30] Note: Answer in short words"]
-    reader = MemoryReader.open("bob", root=root)
-    assert reader is not None
-    with reader:
-        assert lines(reader.context(90)) == shown
+    assert lines(memory.context(90)) == ["- [2026-01-30] Note: Answer in short words"]
 
 
 def test_a_setting_of_the_context_that_is_wrong_is_refused(memory: AgentMemory) -> None:
