@@ -30,7 +30,7 @@ class ComparedVectors:
         self._lengths = np.sqrt(np.maximum(squares, 1))
 
     def nearest(self, direction: bytes, limit: int) -> list[int]:
-        """Return the rows whose vectors point most the same way, the nearest first."""
+        """Return the rows whose vectors point most the same way, in any order."""
         import numpy as np  # noqa: PLC0415 - see above
 
         if not self._row_ids:
@@ -39,5 +39,4 @@ class ComparedVectors:
         asked = np.frombuffer(direction, np.int8)
         cosines = np.einsum("ij,j->i", self._numbers, asked, dtype=np.int32) / self._lengths
         places = np.argpartition(-cosines, min(limit, len(cosines)) - 1)[:limit]
-        nearest = places[np.argsort(-cosines[places])]
-        return [self._row_ids[place] for place in nearest.tolist()]
+        return [self._row_ids[place] for place in places.tolist()]

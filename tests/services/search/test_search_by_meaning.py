@@ -25,7 +25,7 @@ from agent_memory.storage.code_search import EXACT_UP_TO
 from agent_memory.storage.filters import Filter, filter_of
 from agent_memory.storage.quantization import quantize
 from agent_memory.storage.records import QueryVector
-from agent_memory.storage.sqlite import compared_vectors
+from agent_memory.storage.sqlite import compared_vectors, vector_index
 from agent_memory.storage.sqlite.compared_vectors import ComparedVectors
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
@@ -444,6 +444,8 @@ def test_of_what_a_user_has_all_is_compared_where_codes_would_take_longer(
     monkeypatch.setattr(code_search, "EXACT_UP_TO", 50)
     # A user has 100 of 5,000 vectors of 96 numbers: for 150 that pass 7,500 codes would be named.
     monkeypatch.setattr(code_search, "NUMBERS_FOR_NAMED", numbers)
+    if by != "codes":
+        monkeypatch.setattr(vector_index, "NAMED", 20)  # of the 100: which ones is what is tried
     monkeypatch.setattr(compared_vectors, "can_compare", lambda: by == "numpy")
     compared: list[str] = []
 
@@ -481,7 +483,7 @@ def test_a_users_vectors_are_read_anew_once_a_memory_changes(
 ) -> None:
     monkeypatch.setattr(code_search, "EXACT_UP_TO", 5)
     monkeypatch.setattr(code_search, "NUMBERS_FOR_NAMED", 10_000)
-    monkeypatch.setattr(code_search, "NAMED", 20)
+    monkeypatch.setattr(vector_index, "NAMED", 20)
 
     def found(memory: AgentMemory) -> list[str]:
         hits = memory.search("which pet animals live here?", user_id="ann", count_accesses=False)
