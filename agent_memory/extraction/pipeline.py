@@ -140,6 +140,7 @@ class ExtractionPipeline:
         for place, (operation, covers) in enumerate(zip(plan.operations, plan.covers, strict=True)):
             about = [extraction.facts[fact] for fact in covers]
             new_id = plan.new_ids.get(covers[0]) if covers else None
+            # Where a fact asks about several memories, the first operation stores it.
             new_id = None if new_id in known_memories else new_id
             decisions = self._decisions(operation, about, known_memories, new_id=new_id)
             if new_id is not None and len(decisions) == 1 and decisions[0].memory is not None:

@@ -150,7 +150,6 @@ _UNREAL: Final = re.compile(
     _FLAGS,
 )
 
-
 _GUESSED: Final = re.compile(
     r"\b"
     + _any(

@@ -18,7 +18,7 @@ from typing import Final
 
 from agent_memory.extraction.decision_checks import DecisionChecks
 from agent_memory.extraction.rules.conflicts import conflict, read
-from agent_memory.extraction.rules.said_before import SaidBefore
+from agent_memory.extraction.rules.earlier_facts import EarlierFacts
 from agent_memory.extraction.rules.statements import (
     Statement,
     same_value,
@@ -81,14 +81,14 @@ def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:
     for place in places:
         if (change := _change(checks, place)) is not None:
             changes[change[0].id] = place
-    earlier = SaidBefore()
+    earlier = EarlierFacts()
     for place in places:
         if _decide(checks, place, changes, earlier):
             checks.new_ids[place] = earlier.take(checks.facts[place].text)
 
 
 def _decide(
-    checks: DecisionChecks, place: int, changes: dict[str, int], earlier: SaidBefore
+    checks: DecisionChecks, place: int, changes: dict[str, int], earlier: EarlierFacts
 ) -> bool:
     """Decide about a fact; return whether it will be a memory of its own.
 
@@ -176,7 +176,7 @@ def _ask(
     place: int,
     changes: dict[str, int],
     related: Sequence[RelatedMemory],
-    earlier: SaidBefore,
+    earlier: EarlierFacts,
     *,
     event: OperationEvent = UPDATE,
 ) -> bool:

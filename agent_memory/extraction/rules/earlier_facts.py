@@ -22,7 +22,7 @@ _OF_A_WORD: Final = 200
 """Of what has the same word, the last so many are looked at."""
 
 
-class SaidBefore:
+class EarlierFacts:
     """The facts of a conversation that will be memories, each with the id that it will have."""
 
     def __init__(self) -> None:

@@ -178,8 +178,6 @@ _MORE: Final = re.compile(
     r"|,? (?:not|instead of|rather than)\b.*$",
     re.IGNORECASE,
 )
-
-
 _GONE: Final = re.compile(
     r",? (?:and )?(?:not|instead of|rather than)\b(?P<gone>(?:[^,;.!?]|[.](?=\w))*)\W*",
     re.IGNORECASE,
@@ -193,7 +191,8 @@ class Statement(NamedTuple):
     when. ``whose`` is "our" or "the" where the slot may be another one than somebody's own: "the"
     budget is not mine. ``is_another`` tells that it is of the "new" or "latest" one, which may
     stand beside the old. ``origin`` is the value that it is said to have had before ("moved from
-    Rome to Oslo").
+    Rome to Oslo"), ``gone`` what it is said to be instead of ("Oslo, not Rome"), where nothing else
+    is said.
     """
 
     subject: str
@@ -263,8 +262,6 @@ _AS_OF: Final = re.compile(
     r"|it's |typo,? |correction:? |wrong,? |update:? |edit:? )+",
     re.IGNORECASE,
 )
-
-
 _DENYING_NO: Final = re.compile(rf"\b(?!{NO})no\b", re.IGNORECASE)
 
 

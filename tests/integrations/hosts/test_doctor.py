@@ -262,12 +262,18 @@ def test_a_memory_that_is_held_is_not_called_damaged_nor_its_hooks_wrong(
     assert "install" not in " ".join(found.values())
 
 
+def what_waits(root: Path, shop: Path, lines: str) -> Path:
+    """Write down what hooks heard, as they do, for a process to store."""
+    heard = Path(agent_folder(project_of(str(shop)).agent_id, str(root))) / "hooks" / "heard.jsonl"
+    heard.parent.mkdir(parents=True)
+    heard.write_text(lines)
+    return heard
+
+
 def test_what_is_no_line_of_ours_among_what_waits_is_passed_over(
     root: Path, shop: Path, doctor: Doctor
 ) -> None:
-    heard = Path(agent_folder(project_of(str(shop)).agent_id, str(root))) / "hooks" / "heard.jsonl"
-    heard.parent.mkdir(parents=True)
-    heard.write_text('{"texts": 3}\nno JSON\n{"texts": ["NOTE: a", "NOTE: b"], "at": 5}\n')
+    what_waits(root, shop, '{"texts": 3}\nno JSON\n{"texts": ["NOTE: a", "NOTE: b"], "at": 5}\n')
     report = doctor(code=6)
     assert report["waiting"] == 2
     assert any("wait to be stored" in it["problem"] for it in report["problems"])
@@ -289,9 +295,7 @@ def test_a_memory_on_a_read_only_drive_is_looked_through(
 def test_what_waits_and_may_not_be_read_is_not_to_be_moved_away(
     root: Path, shop: Path, doctor: Doctor
 ) -> None:
-    heard = Path(agent_folder(project_of(str(shop)).agent_id, str(root))) / "hooks" / "heard.jsonl"
-    heard.parent.mkdir(parents=True)
-    heard.write_text('{"texts": ["NOTE: a"], "at": 5}\n')
+    heard = what_waits(root, shop, '{"texts": ["NOTE: a"], "at": 5}\n')
     heard.chmod(0)
     found = {problem["problem"]: problem["advice"] for problem in doctor(code=6)["problems"]}
     (advice,) = (advice for told, advice in found.items() if "nothing can be captured" in told)
