@@ -97,9 +97,10 @@ SLOW_FIRST = ("survival", "property", "crash", "text", "test_peers.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let pytest-xdist hand out the files in the order in which they are collected."""
+    """Let pytest-xdist hand out the files as they are collected, and start no hung test anew."""
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
+        config.option.maxworkerrestart = "0"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,6 +5,7 @@ What a hook imports does that by itself, and does without this module.
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -15,8 +16,13 @@ _INFO: Final = 20
 """``logging.INFO``."""
 
 
+@functools.cache
 def logger(name: str = "agent_memory") -> logging.Logger:
-    """Return a logger."""
+    """Return a logger.
+
+    ``logging.getLogger`` takes a lock each time, which a Ctrl-C at the wrong moment leaves held:
+    every other thread that stored then waited for ever. It is asked once for each name.
+    """
     import logging  # noqa: PLC0415 - see above
 
     return logging.getLogger(name)
@@ -25,5 +31,5 @@ def logger(name: str = "agent_memory") -> logging.Logger:
 def is_log_read(name: str) -> bool:
     """Return whether anybody reads a logger: not without having imported ``logging``."""
     # Another thread may be in the middle of importing it: a search failed with AttributeError.
-    get_logger = getattr(sys.modules.get("logging"), "getLogger", None)
-    return get_logger is not None and bool(get_logger(name).isEnabledFor(_INFO))
+    is_imported = hasattr(sys.modules.get("logging"), "getLogger")
+    return is_imported and logger(name).isEnabledFor(_INFO)

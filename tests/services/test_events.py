@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -566,3 +567,13 @@ with AgentMemory("bob", root=sys.argv[1], embedder=None) as memory:
         [sys.executable, "-c", code, str(root)], capture_output=True, text=True, timeout=60
     )
     assert done.stdout == "1\n", done.stderr
+
+
+def test_a_verb_does_not_wait_for_the_lock_of_logging(root: Path) -> None:
+    """A Ctrl-C may leave it held by the thread that it ended: all others waited for ever."""
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("I like tea")
+        with ThreadPoolExecutor(1) as other, vars(logging)["_lock"]:
+            stored = other.submit(memory.store, "I like coffee").result(timeout=30)
+            assert other.submit(memory.search, "tea").result(timeout=30)
+        assert memory.get(stored) is not None
