@@ -320,7 +320,8 @@ _WHOSE: Final = (
 )
 _SIGN: Final = (
     r"(?:[\"'`]?\]?\s{0,3}(?::=|=>|->|==?|[:：])\s{0,3}"  # noqa: RUF001 - the colon of Chinese
-    r"|\s(?:is|was|to|lautet|ist|est|es|é)(?:\s?:)?\s)"
+    r"|\s(?:(?:has been|is|was|lautet|ist|est|es|é)(?:\s(?:now|still|jetzt|nun|maintenant|ahora"
+    r"|agora))?(?:\s(?:(?:changed|reset|set)\s)?to)?|(?:(?:changed|reset|set)\s)?to)(?:\s?:)?\s)"
 )
 _VALUE: Final = (
     r"(?:\"([^\"\n]{4,400})\"|'([^'\n]{4,400})'|`([^`\n]{4,400})`"
