@@ -156,6 +156,8 @@ def added_text(answer: AddMemoryResponse, *, foreseen: bool) -> str:
     how = answer.metadata
     verb = "that would be done" if foreseen else "done"
     by = f", by {how.decided_by}" if how.decided_by else ""
+    if how.facts_extracted and not (how.operations_performed or how.reviews or how.problems):
+        by += ": what they say is known"
     lines.append(f"facts: {how.facts_extracted}, operations {verb}: {how.operations_performed}{by}")
     if how.reviews:
         lines.append(f"{len(how.reviews)} in question: `agent-memory review` lists them")

@@ -39,7 +39,7 @@ def test_a_conversation_is_looked_at_first_and_then_added(cli: Cli, root: Path, 
     assert len(found) == 2
     assert "Lisbon" in found[0]
     again = cli("add", str(chat), "--user", "alice", "--run", "run-1")
-    assert "operations done: 0" in again.out
+    assert "operations done: 0, by rules: what they say is known" in again.out
     assert contents(root) == found
 
 
@@ -69,6 +69,8 @@ def test_a_file_of_settings_says_whether_there_is_a_graph_and_where_no_store_is(
 def test_what_is_wrong_is_named(cli: Cli, root: Path, chat: Path, tmp_path: Path) -> None:
     missing = cli("add", str(tmp_path / "none.json"))
     assert (missing.code, "none.json" in missing.err) == (2, True)
+    said = cli("add", "I like tea")
+    assert (said.code, "'I like tea'" in said.err, "add -" in said.err) == (2, True, True)
     broken = cli("add", "-", input='{"messages": [{"role": "robot", "content": "x"}]}')
     assert (broken.code, "role" in broken.err) == (4, True)
     user = cli("add", str(chat), "--user", " alice")
