@@ -191,7 +191,7 @@ def _text_of(source: str) -> str:
         data = stdin_bytes().read() if source == "-" else Path(source).read_bytes()
         return data.decode("utf-8-sig")
     except FileNotFoundError as error:
-        problem = f"there is no file {source!r}. What is said itself comes by -: echo TEXT | … add -"
+        problem = f"there is no file {source!r}. A text itself comes by -: echo TEXT | … add -"
         raise click.BadParameter(problem, param_hint="FILE") from error
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{source} cannot be read: {error}", param_hint="FILE") from error
