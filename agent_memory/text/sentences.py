@@ -12,7 +12,7 @@ _STOP: Final = re.compile(
     r"|\n+"
 )
 _TITLES: Final = (
-    "dr|mr|mrs|ms|prof|st|sr|gen|lt|sgt|capt|col|rev|gov|mme|mlle|sra|srta|dra|uds?|(?-i:Hr)"
+    "dr|mr|mrs|ms|prof|sr|gen|lt|sgt|capt|col|rev|gov|mme|mlle|sra|srta|dra|uds?|(?-i:Hr)"
     r"|dr\. (?:med|phil|jur|ing)"
 )
 _SHORT: Final = r"e\.g|i\.e|vs|cf|approx|fig|al|ca|z\.B|bzw|bspw|vgl|inkl|exkl|ggf|evtl|p\. ?ex|ee"
@@ -24,8 +24,13 @@ _ABBREVIATED: Final = re.compile(
     rf"(?:^|[\s(])(?:{_TITLES}|{_SHORT}"
     rf"|(?P<may_end>etc|usw|jr|inc|ltd|corp|co|uu|mio|mrd|{_BEFORE_A_NUMBER}"
     r"|(?:[A-Za-z]\.)+[A-Za-z]|\d{1,3})"
-    r"|[A-Za-z])\.$",
+    r"|(?P<at_name>st|(?<=\w\s)[A-Za-z])|[A-Za-z])\.$",
     re.IGNORECASE,
+)
+# "St. Paul" and "J. Smith", but "I live on Oak St. Do you know it?" and "We take plan B. It works."
+_NO_NAME: Final = re.compile(
+    r"\s+(?:I|You|He|She|It|We|They|This|That|These|Those|There|The|My|Your|His|Her|Our|Their|Its|Do"
+    r"|Does|Did|Is|Are|Has|Have|Can|Could|Would|Should|What|Where|When|Who|Why|How|Which|And|But)\b"
 )
 # German has a capital behind the stops of "am 5. Mai", "im 3. Stock" and "5 Mio. Euro". What may
 # follow is listed: any other capital begins a sentence ("Ich bleibe bis zum 15. Passt dir das?").
@@ -113,9 +118,11 @@ def _may_end(text: str, stop: re.Match[str]) -> bool:
         return True
     following = _NEXT_LETTER.match(text, stop.end())
     is_new = following is not None and following[1].isupper()
-    if not is_new or abbreviated["may_end"] is None:
+    if not is_new:
         return False
-    return not any(
+    if abbreviated["at_name"] is not None:
+        return _NO_NAME.match(text, stop.end()) is not None
+    return abbreviated["may_end"] is not None and not any(
         before.search(text, begin, stop.end()) and after.match(text, stop.end())
         for before, after in _GOES_ON
     )

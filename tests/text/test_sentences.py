@@ -43,6 +43,10 @@ from agent_memory.text.sentences import fitting, sentence_spans, sentences
         ("Wir kommen am Fr. Kommst du?", ["Wir kommen am Fr.", "Kommst du?"]),
         ("My answer is no. Go", ["My answer is no.", "Go"]),
         ("It is in No. 5", ["It is in No. 5"]),
+        ("I live on Oak St. Do you?", ["I live on Oak St.", "Do you?"]),
+        ("I live in St. Paul. Do you?", ["I live in St. Paul.", "Do you?"]),
+        ("We take plan B. It works.", ["We take plan B.", "It works."]),
+        ("I met J. R. Hill.\nA. The first", ["I met J. R. Hill.", "A. The first"]),
     ],
 )
 def test_sentences(text: str, parts: list[str]) -> None:
