@@ -132,6 +132,9 @@ def test_a_question_may_tell_something() -> None:
         "The worker runs in Docker.",
         "Sorry, I meant my email is ann@home.example.",
         "I said my name is Ann.",
+        "Update: I moved to Lisbon.",
+        "Open: 9 to 5.",
+        "Review: Ben approves of it.",
     ],
 )
 def test_what_looks_like_an_order_or_a_verdict_may_tell_something(text: str) -> None:

@@ -212,11 +212,17 @@ class Statement(NamedTuple):
 
 
 def speaker_and_text(text: str) -> tuple[str, str]:
-    """Return the speaker's name before a text, if there is one, and what was said."""
+    """Return the speaker's name before a text, if there is one, and what was said.
+
+    Nobody speaks in "Deadline: March 3": it is read as "The Deadline is March 3".
+    """
     match = _SPEAKER.match(text)
     if match is None or _NO_SPEAKER.match(match["name"]):
         return "", text
-    return match["name"].strip(), text[match.end() :]
+    name, spoken = match["name"].strip(), text[match.end() :]
+    if len(spoken) <= _LONGEST and value_of(spoken).is_closed:
+        return "", f"The {name} is {spoken}"
+    return name, spoken
 
 
 def statement(text: str) -> Statement | None:
