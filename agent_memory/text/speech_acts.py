@@ -74,7 +74,8 @@ _POINTING: Final = _words("it this that these those them here above below again"
 _ORDER: Final = _pattern(
     r"^\W*(?:(?:can|could|would|will) you\s+|I(?:'d| would)? (?:want|like|need) you to\s+"
     r"|please\s+|kindly\s+|just\s+|now\s+|also\s+)*"
-    rf"(?!{_HEADING}:\s)(?:{_ORDERS}|let me know|keep (?:me|it|up|going)|take care|have (?:a|fun)|go on|stay \w+$"
+    rf"(?!{_HEADING}:\s)(?:{_ORDERS}"
+    r"|let me know|keep (?:me|it|up|going)|take care|have (?:a|fun)|go on|stay \w+$"
     rf"|(?:use|do|keep|take) (?:{_POINTING}|the (?:first|second|third|last|other|same)|option))\b"
 )
 # "Make that a budget of 900": what was said before is corrected.
