@@ -15,6 +15,7 @@ import pytest
 from places import forked
 
 from agent_memory import AgentMemory
+from agent_memory.runtime.logs import logger
 
 _READS_TWICE = """
 import sqlite3, sys
@@ -137,6 +138,7 @@ def test_no_logger_is_asked_for_inside_a_transaction(
         names.add(name)
         return ask(name)
 
+    logger.cache_clear()  # it is asked once for each name
     with monkeypatch.context() as patch:
         patch.setattr(logging, "getLogger", ask_while_another_thread_counts)
         memory.store("The lighthouse is red")
