@@ -390,11 +390,9 @@ class _Held:
             self.is_open = False
             os.close(self.handle)
 
-    def hold(self) -> None:
-        """Nothing needs to wait for a fork."""
-
-    def release(self) -> None:
-        """Nothing waited."""
+    def door(self) -> contextlib.AbstractContextManager[None]:
+        """No thread is kept out: nothing needs to wait for a fork."""
+        return contextlib.nullcontext()
 
     def leave_parent(self) -> None:
         """In a forked child: the lock is the parent's."""

@@ -10,25 +10,24 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 
 class Forkable(Protocol):
     """What takes part: something that other threads may be inside of."""
 
-    def hold(self) -> None:
-        """Wait until no other thread is inside, and keep them out."""
-
-    def release(self) -> None:
-        """Let other threads in again."""
+    def door(self) -> AbstractContextManager[Any]:
+        """Return the lock that a thread holds while it is inside."""
 
     def leave_parent(self) -> None:
         """Start anew, in the child: what was open is the parent's."""
 
 
 _members: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
-_held: Final[list[Forkable]] = []
+_held: Final[dict[int, Generator[None, None, None]]] = {}
+"""What holds the locks during a fork, by their ids: to clear it releases them all."""
 _one_at_a_time: Final = threading.Lock()
 
 
@@ -55,28 +54,45 @@ def join(member: Forkable) -> None:
 
 
 def _before_fork() -> None:
-    _one_at_a_time.acquire()
-    _held.extend(_members)
-    for member in _held:
-        member.hold()
+    _hold([_one_at_a_time])
+    _hold([member.door() for member in list(_members)])
 
 
-def _in_parent() -> None:
-    for member in _held:
-        member.release()
-    _held.clear()
-    _one_at_a_time.release()
+def _hold(locks: Iterable[AbstractContextManager[Any]]) -> None:
+    """Wait for locks, and hold them until the fork is done.
+
+    Nothing keeps a fork from coming now, not a Ctrl-C either: it is told when all are held. Of one
+    that ended the waiting, every lock behind it was released without being held, which failed,
+    and the next memory that was opened waited for ever.
+    """
+    interrupt: BaseException | None = None
+    for lock in locks:
+        while id(lock) not in _held:
+            try:
+                holder = _holding(lock)
+                next(holder)
+                _held[id(lock)] = holder
+            except BaseException as error:  # noqa: BLE001 - it is raised below
+                interrupt = error
+    if interrupt is not None:
+        raise interrupt
+
+
+def _holding(lock: AbstractContextManager[Any]) -> Generator[None, None, None]:
+    """Hold a lock until this is closed, or forgotten."""
+    with lock:
+        yield
 
 
 def _in_child() -> None:
-    for member in _held:
+    for member in list(_members):
         member.leave_parent()
-    _held.clear()
-    _one_at_a_time.release()
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(before=_before_fork, after_in_parent=_in_parent, after_in_child=_in_child)
+    os.register_at_fork(before=_before_fork, after_in_child=_in_child)
+    # No function of Python's: a Ctrl-C during the fork would come before its first line.
+    os.register_at_fork(after_in_parent=_held.clear, after_in_child=_held.clear)
 
 
 Value = TypeVar("Value")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -76,3 +78,38 @@ def test_a_store_that_is_interrupted_anywhere_keeps_no_other_waiting(root: Path)
         for number in range(100):
             interrupted(partial(memory.store, f"interrupted {number}"), after=0.0001 * (number + 1))
         assert memory.get(memory.store("afterwards"))
+
+
+@pytest.mark.file_only(POOL)
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_fork_that_is_interrupted_while_it_waits_leaves_no_lock_held(root: Path) -> None:
+    """The next memory that was opened waited for ever. (Python passes no Ctrl-C on from there.)"""
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("first")
+        is_inside = threading.Event()
+
+        def write() -> None:
+            with engine_of(memory).write():
+                is_inside.set()
+                time.sleep(1)
+
+        writing = threading.Thread(target=write)
+        writing.start()
+        is_inside.wait()
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        child = os.fork()
+        if not child:
+            with contextlib.suppress(BaseException):
+                signal.setitimer(signal.ITIMER_REAL, 30)
+                memory.store("from the child")
+                os._exit(0)
+            os._exit(1)
+        writing.join()
+        assert os.waitpid(child, 0)[1] == 0
+        opening = threading.Thread(
+            target=lambda: AgentMemory("bob", root=root).close(), daemon=True
+        )
+        opening.start()
+        opening.join(timeout=10)
+        assert not opening.is_alive()
+        assert memory.count() == 2

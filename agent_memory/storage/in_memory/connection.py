@@ -30,13 +30,9 @@ class InMemoryConnection:
                 self._connection = apsw.Connection(":memory:")
             yield self._connection
 
-    def hold(self) -> None:
-        """Wait until no other thread is inside SQLite, and keep them out."""
-        self._lock.acquire()
-
-    def release(self) -> None:
-        """Release the lock that ``hold`` took."""
-        self._lock.release()
+    def door(self) -> threading.Lock:
+        """Return the lock that a thread holds while it is inside SQLite."""
+        return self._lock
 
     def leave_parent(self) -> None:
         """In a forked child: leave the parent's connection to the parent."""

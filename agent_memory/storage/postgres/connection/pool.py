@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import logging
 import os
+import threading
 import weakref
 from typing import Any, Final
 
@@ -146,13 +147,9 @@ class _Pools:
         self._of_parents: list[SharedPool] = []
         fork_safety.join(self)
 
-    def hold(self) -> None:
-        """Keep other threads out while the process forks."""
-        self._lock.bare.acquire()
-
-    def release(self) -> None:
-        """Let other threads in again."""
-        self._lock.bare.release()
+    def door(self) -> threading.Lock:
+        """Return the lock that keeps other threads out while the process forks."""
+        return self._lock.bare
 
     def leave_parent(self) -> None:
         """Start anew in a child: to close the parent's would say goodbye in the parent's name."""

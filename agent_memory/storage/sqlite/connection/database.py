@@ -520,13 +520,9 @@ class Database(Statements):
         if os.getpid() != self._pid:
             self.leave_parent()
 
-    def hold(self) -> None:
-        """Wait until no other thread is inside SQLite, and keep them out."""
-        self._lock.acquire()
-
-    def release(self) -> None:
-        """Release the lock that ``hold`` took."""
-        self._lock.release()
+    def door(self) -> contextlib.AbstractContextManager[bool]:
+        """Return the lock that a thread holds while it is inside SQLite."""
+        return self._lock
 
     def leave_parent(self) -> None:
         """In a forked child: part with the parent's connection; the next use opens another.
