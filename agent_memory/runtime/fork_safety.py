@@ -26,8 +26,8 @@ class Forkable(Protocol):
 
 
 _members: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
-_held: Final[dict[int, Generator[None, None, None]]] = {}
-"""What holds the locks during a fork, by their ids: to clear it releases them all."""
+_held: Final[dict[tuple[int, int], Generator[None, None, None]]] = {}
+"""What holds the locks during a fork, by its thread and their ids: to clear it releases them."""
 _one_at_a_time: Final = threading.Lock()
 
 
@@ -54,28 +54,31 @@ def join(member: Forkable) -> None:
 
 
 def _before_fork() -> None:
-    _hold([_one_at_a_time])
-    _hold([member.door() for member in list(_members)])
+    interrupt = _hold([_one_at_a_time])
+    interrupt = _hold([member.door() for member in list(_members)]) or interrupt
+    if interrupt is not None:
+        raise interrupt
 
 
-def _hold(locks: Iterable[AbstractContextManager[Any]]) -> None:
-    """Wait for locks, and hold them until the fork is done.
+def _hold(locks: Iterable[AbstractContextManager[Any]]) -> KeyboardInterrupt | None:
+    """Wait for locks, and hold them until the fork is done. Return the Ctrl-C that came meanwhile.
 
     Nothing keeps a fork from coming now, not a Ctrl-C either: it is told when all are held. Of one
     that ended the waiting, every lock behind it was released without being held, which failed,
     and the next memory that was opened waited for ever.
     """
-    interrupt: BaseException | None = None
+    interrupt: KeyboardInterrupt | None = None
     for lock in locks:
-        while id(lock) not in _held:
+        # Another thread that forks holds them too, and is waited for.
+        key = threading.get_ident(), id(lock)
+        while key not in _held:
             try:
                 holder = _holding(lock)
                 next(holder)
-                _held[id(lock)] = holder
-            except BaseException as error:  # noqa: BLE001 - it is raised below
+                _held[key] = holder
+            except KeyboardInterrupt as error:
                 interrupt = error
-    if interrupt is not None:
-        raise interrupt
+    return interrupt
 
 
 def _holding(lock: AbstractContextManager[Any]) -> Generator[None, None, None]:
