@@ -7,8 +7,10 @@ this. Pure; the first 1,000 characters of a sentence tell: what goes on for long
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Final
 
+from agent_memory.text.languages import FUNCTION_WORDS
 from agent_memory.text.small_talk import is_made_of_small_talk, opening_end, words_said
 
 _FLAGS: Final = re.IGNORECASE
@@ -65,16 +67,11 @@ _ORDERS: Final = _words(
     finish start build install commit push deploy merge let's
     """
 )
-# "Update: I moved to Lisbon", "Open: 9 to 5": the word is a heading, and orders nothing.
-_HEADING: Final = _words(
-    "write show list help fix run check draft open read change update edit review test move finish"
-    " start build install commit deploy merge"
-)
 _POINTING: Final = _words("it this that these those them here above below again")
 _ORDER: Final = _pattern(
     r"^\W*(?:(?:can|could|would|will) you\s+|I(?:'d| would)? (?:want|like|need) you to\s+"
     r"|please\s+|kindly\s+|just\s+|now\s+|also\s+)*"
-    rf"(?!{_HEADING}:\s)(?:{_ORDERS}"
+    rf"(?:(?P<verb>{_ORDERS})"
     r"|let me know|keep (?:me|it|up|going)|take care|have (?:a|fun)|go on|stay \w+$"
     rf"|(?:use|do|keep|take) (?:{_POINTING}|the (?:first|second|third|last|other|same)|option))\b"
 )
@@ -133,6 +130,53 @@ _OF_A_KIND: Final = _pattern(
     rf")(?!.*\b{_POINTING}\b)"
 )
 """What follows a verb where a kind is spoken of: "invoices to …", "with Bazel", "if a …"."""
+# A verb that names something orders nothing: "Update: I moved to Lisbon", "Test coverage is 84 %".
+_HEADING: Final = _words(
+    "write show list help fix run check draft open read change update edit review test move finish"
+    " start build install commit deploy merge format sort print add remove delete improve create"
+    " refactor debug push send calculate"
+)
+_LABEL_OF: Final = _words(
+    "show list help fix run check draft open change update edit review test move finish start build"
+    " install commit deploy merge format sort print push create improve make"
+)
+"""Nouns too: "Test results: negative" has a label, "Translate to French: cat" orders."""
+_HAS_VERB: Final = _words(
+    "is are was were has had will must can cannot can't may should do does doesn't don't didn't did"
+    " isn't aren't wasn't weren't due"
+)
+"""What stands behind a noun: "Test is", "Build server has"."""
+_TELLS_OF_THINGS: Final = _words(
+    "goes go takes took lives comes came gets starts started ends ended costs expires closes opens"
+    " returns return follows lag lags landed went"
+)
+"""What tells of something behind two nouns: "Debug logs go to …"; "Fix returns" orders."""
+_NO_NOUN: Final = _words(
+    """
+    what why who whom whose which where when how if whether that because while until and or but sure
+    out everything all each every any people someone anyone not there he she it we they I you
+    """
+)
+_OF_A_NAME: Final = rf"\s+(?!(?:{_NO_KIND}|{_NO_NOUN})\b)[^\s,:;.!?]+(?:[.:]\w+)*"
+_DAY: Final = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:days?)?"
+_TEXT: Final = _words(
+    "code text spelling grammar sentence sentences email paragraph essay error bug typo"
+)
+"""What a verb before it is to be done with: "Check spelling: …"."""
+_IN_NAME: Final = _pattern(
+    rf"(?:-\w|\s*=\s|\s+of\b|(?<=update)\s+on\b|(?<=fix)\s+for\b|\s+{_HAS_VERB}\b"
+    rf"|(?:{_OF_A_NAME}|(?<=check)\s+in|(?<=move)\s+to(?=\s+(?-i:[A-Z])))"
+    rf"(?:\s+(?:of|for|on|in|at|to)(?:\s+the)?)?(?:{_OF_A_NAME}){{0,3}}?"
+    rf"\s+(?:{_HAS_VERB}|{_TELLS_OF_THINGS})\b"
+    rf"|(?<=open)\s+(?:until|till|daily|from|between|(?:on\s+)?(?:weekdays|weekends|{_DAY})\b"
+    r"|\d{1,2}(?:[:.]\d\d)?\s*(?:(?:[ap]m|h|uhr|to|till|until)\b|[-\u2013])))"
+)
+_IS_HEADING: Final = _pattern(
+    rf"(?:{_HEADING}(?:\([^()]{{0,40}}\))?!?:\s"
+    rf"|{_LABEL_OF}(?:\s+(?!(?:{_NO_KIND}|{_NO_NOUN}|{_TEXT})\b)[^\s,:;.!?]+){{1,3}}:\s+\S)"
+)
+# "- [ ] Send the invoice" is on somebody's list.
+_TICK_BOX: Final = re.compile(r"^\W{0,3}\[[ xX]?\]\s+\S")
 _KEPT_ORDER: Final = _pattern(
     r"^\W*(?:please\s+)?(?:remember|don't forget|do not forget|note|keep in mind"
     r"|forget(?! (?:it|that|about (?:it|that))\W*$))\b"
@@ -149,6 +193,7 @@ _FORGET: Final = _pattern(
     r" (?:\w+ )?(?:to|that)\b"
     r".{0,60}\b(?:forget|forgotten|delete|deleted|erase|erased|remove|removed)\b"
 )
+_SAID_BY: Final = re.compile(r"^\W*[\w-]{1,40}:\s+")
 LEAD: Final = (
     r"^\W*(?:(?:also|and|so|ok|please|by the way|one more thing"
     r"|(?:can|could|will|would) you)[\s,:]+)*"
@@ -263,6 +308,7 @@ _OF_THE_EXCHANGE: Final = _pattern(
 _CLAUSE_END: Final = re.compile(
     r"[,;:!?()\u2026\u2013\u2014\u3001\u3002\uff0c\uff01\uff1a]+|\.(?=\s|$)|\s-+\s"
 )
+_NEXT_WORD: Final = re.compile(r"\s+([^\W\d_]+)")
 _IMAGE: Final = re.compile(r"^\[image: [^\]]*\]$")
 
 
@@ -294,8 +340,33 @@ def is_order(sentence: str) -> bool:
         return False
     match = _ORDER.match(head) or _WANTED.match(head)
     return match is not None and not (
-        is_standing(head) or _OF_A_KIND.match(head, match.end()) is not None
+        is_standing(head)
+        or _OF_A_KIND.match(head, match.end()) is not None
+        or _names_something(head, match)
     )
+
+
+def _names_something(text: str, order: re.Match[str]) -> bool:
+    """Return whether the verb of what looks like an order names something: "Test coverage is …"."""
+    verb = order.groupdict().get("verb")
+    if verb is None or verb.lower().startswith("let"):
+        return False
+    return (
+        _IS_HEADING.match(text, order.start("verb")) is not None
+        or _IN_NAME.match(text, order.end("verb")) is not None
+        or _is_foreign(_NEXT_WORD.match(text, order.end("verb")))
+    )
+
+
+def _is_foreign(word: re.Match[str] | None) -> bool:
+    """Return whether a word is one of German, French or Spanish alone: "Test ist negativ"."""
+    return word is not None and word[1].lower() in _foreign_words()
+
+
+@cache
+def _foreign_words() -> frozenset[str]:
+    words = frozenset().union(*(FUNCTION_WORDS[name] for name in ("german", "french", "spanish")))
+    return words - FUNCTION_WORDS["english"] - frozenset(("me", "die", "man", "hat"))
 
 
 def is_instruction(sentence: str) -> bool:
@@ -315,9 +386,9 @@ def is_small_talk(sentence: str) -> bool:
     Each of its clauses greets, thanks, reacts, asks, orders something for now, or is about what was
     just answered. A clause that is none of these has content, whatever stands before it.
     """
-    if is_request_to_remember(sentence):
-        return False
     head = sentence[:_JUDGED]
+    if is_request_to_remember(sentence) or _TICK_BOX.match(head) or _IS_HEADING.match(head):
+        return False
     if _IMAGE.match(head) or is_question(sentence) or is_order(head):
         return True
     words = words_said(head)
@@ -353,7 +424,12 @@ def is_denied(sentence: str) -> bool:
 
 def is_request_to_forget(text: str) -> bool:
     """Return whether a text asks that something be forgotten, or says that somebody asked so."""
-    return _FORGET.match(text[:_JUDGED]) is not None
+    head = text[:_JUDGED]
+    if _FORGET.match(head) is None:
+        return False
+    spoken = _SAID_BY.sub("", head)
+    order = _ORDER.match(spoken)
+    return order is None or not _names_something(spoken, order)
 
 
 def is_request_to_remember(text: str) -> bool:
