@@ -11,54 +11,49 @@ from functools import cache
 from typing import Final
 
 from agent_memory.text.languages import FUNCTION_WORDS
+from agent_memory.text.phrases import (
+    HAVE_A,
+    NO_KIND,
+    POINTING,
+    TAKE_CARE,
+    any_of,
+    pattern,
+    words_of,
+)
+from agent_memory.text.reactions import is_reaction
 from agent_memory.text.small_talk import is_made_of_small_talk, opening_end, words_said
 
-_FLAGS: Final = re.IGNORECASE
 _JUDGED: Final = 1_000
 """Characters of a sentence that it is judged by."""
 
 
-def _any(phrases: str) -> str:
-    """Return a pattern for any of some phrases, one a line."""
-    return "(?:" + "|".join(line.strip() for line in phrases.strip().splitlines()) + ")"
-
-
-def _words(words: str) -> str:
-    return "(?:" + "|".join(words.split()) + ")"
-
-
-def _pattern(text: str) -> re.Pattern[str]:
-    """Compile a pattern in which an apostrophe may be of either kind."""
-    return re.compile(text.replace("'", "['\u2019]"), _FLAGS)
-
-
 _OPENER: Final = (
     r"^\W*(?:"
-    + _words("so and but oh hey wow well now please then ok okay also hi")
+    + words_of("so and but oh hey wow well now please then ok okay also hi")
     + r"[\s,!.]+)*"
 )
-_ASKING: Final = _any(
+_ASKING: Final = any_of(
     r"""
     (?:do|did|are|were|have|can|could|would|will) you\b
     (?:is|are|was|does|do|did|can|should|shall|has|have) (?:it|this|that|there|we|I|they|he|she)\b
     (?:what|how|why|where|who|which)(?:'?s|\s(?:is|are|was|do|did|does|about|have|would|can))\b
     """
 )
-_INTERROGATIVE: Final = _pattern(
+_INTERROGATIVE: Final = pattern(
     r"^\W*(?:why|what|how|who|which|where|when|do|does|did|is|are|was|were|can|could|should|would"
     r"|have|has|shall|may)\b[^.?]*[?\uff1f]"
 )
-_QUESTION: Final = _pattern(
+_QUESTION: Final = pattern(
     r"[?\uff1f][\s\"\x27\u201d)\]*_]*$"
     r"|[\u5417\u5462\u5427\u304b][\u3002\s]*$"  # particles that ask, in Chinese and Japanese
     rf"|{_OPENER}{_ASKING}"
 )
 # A question that tells something all the same.
-_TELLING: Final = _pattern(
+_TELLING: Final = pattern(
     r"\b(?:did I (?:tell|mention)|have I told|remember (?:when|that) (?:I|we)"
     r"|you know (?:that )?I)\b"
 )
-_ORDERS: Final = _words(
+_ORDERS: Final = words_of(
     """
     write rewrite make give show tell explain summarise summarize translate generate create list
     find help fix add run rerun check look describe compare convert draft suggest recommend
@@ -67,103 +62,95 @@ _ORDERS: Final = _words(
     finish start build install commit push deploy merge let's
     """
 )
-_POINTING: Final = _words("it this that these those them here above below again")
-_ORDER: Final = _pattern(
+_ORDER: Final = pattern(
     r"^\W*(?:(?:can|could|would|will) you\s+|I(?:'d| would)? (?:want|like|need) you to\s+"
     r"|please\s+|kindly\s+|just\s+|now\s+|also\s+)*"
     rf"(?:(?P<verb>{_ORDERS})"
-    r"|let me know|keep (?:me|it|up|going)|take care|have (?:a|fun)|go on|stay \w+$"
-    rf"|(?:use|do|keep|take) (?:{_POINTING}|the (?:first|second|third|last|other|same)|option))\b"
+    rf"|let me know|keep (?:me|it|up|going)|{TAKE_CARE}|{HAVE_A}|go on|stay \w+$"
+    rf"|(?:use|do|keep|take) (?:{POINTING}|the (?:first|second|third|last|other|same)|option))\b"
 )
 # "Make that a budget of 900": what was said before is corrected.
-_MAKE_THAT: Final = _pattern(
+_MAKE_THAT: Final = pattern(
     r"^\W*make (?!.*\b(?:list|table|summary|essay|poem|story|text|outline|grid|array|words?|lines?"
     r"|sentences?|paragraphs?|columns?|rows?|items?|bullets?|points?|characters?|pages?)\b)"
     r"(?:(?:that|it) (?:an?|the|my|our) (?:[\w-]+ ){1,3}of|that) (?:[$\u20ac\u00a3] ?)?"
     r"(?:\d|(?:on |at |by )?(?:noon|midnight|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b)"
 )
-_SEASON: Final = _words(
+_SEASON: Final = words_of(
     "week month year weekend night morning afternoon evening spring summer autumn winter"
 )
-_MONTH: Final = _words(
+_MONTH: Final = words_of(
     "january february march april may june july august september october november december"
 )
-_TIME: Final = _any(
+_TIME: Final = any_of(
     rf"""
     tomorrow|tonight|(?:next|this) {_SEASON}|at (?:\d{{1,2}}(?!\d)|noon|midnight)|in {_MONTH}
     (?:on|by|next|this) (?:mon|tues|wednes|thurs|fri|satur|sun)day
     """
 )
 # "Let's go with Postgres", "Let's meet at noon tomorrow": a decision, and a plan.
-_AGREED: Final = _pattern(
+_AGREED: Final = pattern(
     r"^\W*let'?s\s+(?:(?:use|take|choose|pick|adopt|stick with|switch to|move to|go with|go for)"
     r"\s+(?-i:[A-Z])\w"
     rf"|(?!talk|speak|chat|see|try|continue|start|stop|wait|do)[^.!?]*\b{_TIME}\b)"
 )
-_WANTED: Final = _pattern(
+_WANTED: Final = pattern(
     r"^\W*I(?:'d| would)? (?:want|like|need) you to\b"
     r"(?! (?:know|remember) (?!(?:this|that|it|these|everything)(?:\W*$| for\b)|what\b|how\b)\w)"
 )
 # What is to hold from now on speaks of a kind: "every", "never", "instead of", "prices in francs".
-_STANDING: Final = _pattern(
+_STANDING: Final = pattern(
     r"\b(?:always|never|every|each|any|anything|whenever|all(?! (?:of|the|this|that|these|those)\b)"
     r"|instead of|rather than|from now on|going forward|in future|in the future|by default"
     r"|everywhere|unless|only (?:when|if|on|in|after|before)|daily|weekly|monthly"
     r"|(?:make|be) sure|(?:before|after) (?:\w+ing|you|a|an))\b"
 )
-_INSTRUCTION: Final = _pattern(
+_INSTRUCTION: Final = pattern(
     r"^\W*(?:please\s+|kindly\s+)*(?:always|never|from now on|going forward|don't|do not|use|prefer"
     rf"|avoid|make sure|ensure|be sure|stop \w+ing|keep|treat|(?!let's){_ORDERS})\b"
 )
-_NO_KIND: Final = _words(
-    """
-    a an the this that these those it them me us my your our his her their some more one two three
-    another other again here now as to for in with out up on off over at by from of how what why
-    let's
-    """
-)
-_OF_A_KIND: Final = _pattern(
-    rf"(?:\s+(?!{_NO_KIND}\b)(?:[\w-]+\s+){{0,3}}?[\w-]*[^\Ws]s"
+_OF_A_KIND: Final = pattern(
+    rf"(?:\s+(?!{NO_KIND}\b)(?:[\w-]+\s+){{0,3}}?[\w-]*[^\Ws]s"
     r"\s+(?:in|with|to|at|by|on|as|from|without|under|via|using)\b"
-    rf"|(?<!continue)(?<!help)(?<!start)\s+(?:with|via|using|from|on)\s+(?!{_NO_KIND}\b)\w"
+    rf"|(?<!continue)(?<!help)(?<!start)\s+(?:with|via|using|from|on)\s+(?!{NO_KIND}\b)\w"
     r"|(?<!me)\s+[^,;:]{1,60}? (?:when|if) (?:an?|the|we|there)\b"
-    rf")(?!.*\b{_POINTING}\b)"
+    rf")(?!.*\b{POINTING}\b)"
 )
 """What follows a verb where a kind is spoken of: "invoices to …", "with Bazel", "if a …"."""
 # A verb that names something orders nothing: "Update: I moved to Lisbon", "Test coverage is 84 %".
-_HEADING: Final = _words(
+_HEADING: Final = words_of(
     "write show list help fix run check draft open read change update edit review test move finish"
     " start build install commit deploy merge format sort print add remove delete improve create"
     " refactor debug push send calculate"
 )
-_LABEL_OF: Final = _words(
+_LABEL_OF: Final = words_of(
     "show list help fix run check draft open change update edit review test move finish start build"
     " install commit deploy merge format sort print push create improve make"
 )
 """Nouns too: "Test results: negative" has a label, "Translate to French: cat" orders."""
-_HAS_VERB: Final = _words(
+_HAS_VERB: Final = words_of(
     "is are was were has had will must can cannot can't may should do does doesn't don't didn't did"
     " isn't aren't wasn't weren't due"
 )
 """What stands behind a noun: "Test is", "Build server has"."""
-_TELLS_OF_THINGS: Final = _words(
+_TELLS_OF_THINGS: Final = words_of(
     "goes go takes took lives comes came gets starts started ends ended costs expires closes opens"
     " returns return follows lag lags landed went"
 )
 """What tells of something behind two nouns: "Debug logs go to …"; "Fix returns" orders."""
-_NO_NOUN: Final = _words(
+_NO_NOUN: Final = words_of(
     """
     what why who whom whose which where when how if whether that because while until and or but sure
     out everything all each every any people someone anyone not there he she it we they I you
     """
 )
-_OF_A_NAME: Final = rf"\s+(?!(?:{_NO_KIND}|{_NO_NOUN})\b)[^\s,:;.!?]+(?:[.:]\w+)*"
+_OF_A_NAME: Final = rf"\s+(?!(?:{NO_KIND}|{_NO_NOUN})\b)[^\s,:;.!?]+(?:[.:]\w+)*"
 _DAY: Final = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:days?)?"
-_TEXT: Final = _words(
+_TEXT: Final = words_of(
     "code text spelling grammar sentence sentences email paragraph essay error bug typo"
 )
 """What a verb before it is to be done with: "Check spelling: …"."""
-_IN_NAME: Final = _pattern(
+_IN_NAME: Final = pattern(
     rf"(?:-\w|\s*=\s|\s+of\b|(?<=update)\s+on\b|(?<=fix)\s+for\b|\s+{_HAS_VERB}\b"
     rf"|(?:{_OF_A_NAME}|(?<=check)\s+in|(?<=move)\s+to(?=\s+(?-i:[A-Z])))"
     rf"(?:\s+(?:of|for|on|in|at|to)(?:\s+the)?)?(?:{_OF_A_NAME}){{0,3}}?"
@@ -171,22 +158,22 @@ _IN_NAME: Final = _pattern(
     rf"|(?<=open)\s+(?:until|till|daily|from|between|(?:on\s+)?(?:weekdays|weekends|{_DAY})\b"
     r"|\d{1,2}(?:[:.]\d\d)?\s*(?:(?:[ap]m|h|uhr|to|till|until)\b|[-\u2013])))"
 )
-_IS_HEADING: Final = _pattern(
+_IS_HEADING: Final = pattern(
     rf"(?:{_HEADING}(?:\([^()]{{0,40}}\))?!?:\s"
-    rf"|{_LABEL_OF}(?:\s+(?!(?:{_NO_KIND}|{_NO_NOUN}|{_TEXT})\b)[^\s,:;.!?]+){{1,3}}:\s+\S)"
+    rf"|{_LABEL_OF}(?:\s+(?!(?:{NO_KIND}|{_NO_NOUN}|{_TEXT})\b)[^\s,:;.!?]+){{1,3}}:\s+\S)"
 )
 # "- [ ] Send the invoice" is on somebody's list.
 _TICK_BOX: Final = re.compile(r"^\W{0,3}\[[ xX]?\]\s+\S")
-_KEPT_ORDER: Final = _pattern(
+_KEPT_ORDER: Final = pattern(
     r"^\W*(?:please\s+)?(?:remember|don't forget|do not forget|note|keep in mind"
     r"|forget(?! (?:it|that|about (?:it|that))\W*$))\b"
 )
-_ASKED_TO_REMEMBER: Final = _pattern(
+_ASKED_TO_REMEMBER: Final = pattern(
     r"\b(?:can|could|will|would) you (?:please |also )?(?:remember|note|keep in mind)"
     r"\s+(?:that(?= \w)(?! (?:down|one|thing|for (?:me|us|later|now|next time))\b)|to|this:)"
 )
-_ASKED_FOR: Final = _pattern(rf"{_OPENER}(?:can|could|will|would) you\b")
-_FORGET: Final = _pattern(
+_ASKED_FOR: Final = pattern(rf"{_OPENER}(?:can|could|will|would) you\b")
+_FORGET: Final = pattern(
     r"^\W*(?:[\w-]{1,40}:\s+)?(?:(?:please|can you|could you|ok|actually)[\s,]+)*"
     r"(?:forget|delete|erase|remove|stop remembering)\b(?!\W+(?:to\b|about it|it\b))"
     r"|^\W*+\w\S*+(?: \S++)? (?:asks?|asked|wants?|wanted|requests?|requested)"
@@ -199,112 +186,19 @@ LEAD: Final = (
     r"|(?:can|could|will|would) you)[\s,:]+)*"
 )
 """What may stand before an order: "Also, please …"."""
-_LABEL: Final = _pattern(
+_LABEL: Final = pattern(
     rf"{LEAD}(?:remember|don't forget|do not forget|keep in mind|note)"
     r"(?:\s+that\b|\s+this:|:|(?=\s+(?:I|we)\b))\s*"
 )
-_SUPPOSED: Final = _pattern(
+_SUPPOSED: Final = pattern(
     r"\b(?:if|unless|would|could|might|(?-i:may)(?! \d)|maybe|perhaps|suppose|imagine|wish|hopes?"
     r"|want(?:s|ed)?|plan|used to)\b"
 )
 # Of names, "No Doubt" denies nothing.
-_DENIED: Final = _pattern(
+_DENIED: Final = pattern(
     r"\b(?:(?-i:no)|not|never|nobody|none|neither|nor|hardly|no longer|\w+n't)\b"
 )
 
-_INTENSE: Final = (
-    "(?:"
-    + _words("so really very pretty such a an too just truly absolutely quite all totally super")
-    + r"\s+)*"
-)
-_JUDGEMENT: Final = _words(
-    """
-    good great nice cool awesome amazing wonderful fantastic incredible lovely beautiful sweet
-    interesting funny true right fine ok okay sad tough hard rough terrible awful crazy wild fun
-    inspiring exciting perfect impressive gorgeous stunning adorable cute delicious brilliant
-    excellent fascinating best worst it correct helpful relatable neat special important yummy
-    understandable news idea point
-    """
-)
-_FEELING: Final = _words("glad happy sorry proud excited thrilled")
-_IS: Final = r"(?:'?s|\s(?:is|was|are|were|sounds?|looks?|seems?|must be|must have been|would be))"
-_SOUNDS: Final = rf"(?:sounds?|look(?:s|ing)?)\s+(?:like\s+)?{_INTENSE}"
-_REACTION: Final = _pattern(
-    _any(
-        rf"""
-        (?:that|this|it|which|these|those){_IS}\s+(?:the\s+)?{_INTENSE}{_JUDGEMENT}\b
-        {_SOUNDS}(?:you|{_JUDGEMENT})\b
-        (?:I'm|I am|so)\s+{_INTENSE}{_FEELING}\s+to (?:hear|know|see)\b
-        (?:I'm|I am|so)\s+{_INTENSE}{_FEELING}\s+(?:that |for |of |about )*(?:you|your|that)\b
-        you(?:'re| are)\s+{_INTENSE}(?:most|doing|right|welcome|{_JUDGEMENT})\b
-        you(?:'ve)? (?:got (?:this|it)|deserve|rock|must be|should be|definitely|inspire)\b
-        (?:thanks|thank you|thx|cheers|congrats|congratulations|well done|way to go)\b
-        (?:good|nice|great) (?:luck|for you|job|call|point|idea|one|work|to)\b
-        (?:take care|talk to you|see you|bye|good ?bye|catch you)\b
-        good (?:morning|night|evening|day|afternoon)\b
-        keep (?:it |up|going|me|at)|have (?:a|fun)\b|enjoy (?:your|the|it)\b
-        can't wait to (?:hear|see (?:it|you|what|your|how|the))\b
-        I (?:can't imagine|cannot imagine|can imagine|bet|appreciate (?:it|that|you|your))\b
-        I (?:\w+ly )?(?:agree|understand|hear you)(?: (?:with )?(?:you|that|this))?\W*$
-        what an?\b|how\s+\w+\W*$
-        (?:I )?(?:hope (?:you|your|it|that|all)|wish(?:ing)? you)\b
-        (?:I )?love (?:(?:it|that|this)\W*$|your\b|the (?:pic|photo|picture)\b)
-        """
-    )
-)
-_TOLD: Final = _pattern(r"\b(?:I|I'm|I've|my|we|our)\b|\d")
-"""What a reaction has no word of. "What a day I had" tells something."""
-_RESULT: Final = _words(
-    """
-    output result answer response reply code test tests link build script page table text function
-    command example summary translation formatting one
-    """
-)
-_BETWEEN: Final = _words(
-    """
-    just still is was are were look looks seem seems too very now so all also again not isn't
-    wasn't doesn't does didn't don't do did won't can't say says what give gives me
-    """
-)
-_WHERE: Final = _words("on in at with by under after before every each")
-"""What follows "runs" where it tells of a property: "The script runs every night"."""
-_VERDICT: Final = _any(
-    rf"""
-    works?|worked|working|runs?(?! {_WHERE}\b(?! my\b))|compiles?|helps?|helped|fail(?:s|ed|ing)?
-    crash(?:es|ed)?|broke|hangs?|wrong|broken|empty|incorrect|correct|right|good|fine|perfect|bad
-    off|missing|long|short|slow|better|worse|the same|I meant|I asked for|I wanted|I want
-    (?:an )?errors?|file not found
-    """
-)
-_TO_ASSISTANT: Final = _any(
-    r"""
-    \w+n't|\w+ed|are|were|did|do|have|just|still|again|also|forgot|broke|made|gave|keep|said|lost
-    misunderstood|wrong
-    """
-)
-_ANSWERED: Final = rf"(?:it|this|that|(?:the|your|my) (?:\w+ )?{_RESULT})"
-_SAID: Final = _words("meant asked asking said talking")
-_OWN: Final = r"(?:that )?(?:my|our) (?:\S+ ){1,3}(?:is|are) "
-"""What one says of what is one's own: "I meant my email is …" tells it."""
-_NO_DAY: Final = r"(?!.*\d(?:st|nd|rd|th|[ap]m|[.:/-]\d))"
-"""No day or time behind it."""
-_FAULT: Final = _words("error errors exception exceptions warning warnings traceback failure")
-_OF_THE_EXCHANGE: Final = _pattern(
-    _any(
-        rf"""
-        {_ANSWERED}(?:'s)?(?: {_BETWEEN})* {_VERDICT}\b.{{0,20}}$
-        (?:still |the )*(?:same|broken|wrong|failing|nothing|no change)\b.{{0,10}}$
-        I(?:'m| am)? (?:still |just )?(?:get|got|getting|see|seeing)(?: \w+){{0,4}} {_FAULT}\b
-        I(?:'m| am| was)? ?(?:just )?{_SAID}(?: for| about)? (?!{_OWN}){_NO_KIND}\b{_NO_DAY}
-        I(?:'d| would)? (?:need|want|like)(?: your| some| more)? (?:help|options|examples|details)\b
-        here(?:'s| is| are) (?:the|it|that|what|an?|some|this)(?: \w+){{0,3}}\W*$
-        you(?:'re|'ve|'d)? {_TO_ASSISTANT}\b
-        not (?:that|this|the|a|an|what|it|quite|exactly|really)\b
-        let's (?:start|try|continue|go|move|do|see|talk|get|look|stop|begin|leave|wait|say)\b
-        """
-    )
-)
-"""What is said about what was just done or answered, and holds no longer than that."""
 _CLAUSE_END: Final = re.compile(
     r"[,;:!?()\u2026\u2013\u2014\u3001\u3002\uff0c\uff01\uff1a]+|\.(?=\s|$)|\s-+\s"
 )
@@ -402,10 +296,9 @@ def _is_empty(clause: str) -> bool:
     bare = _without_opening(clause)
     if _AGREED.match(bare):
         return False
-    if _OF_THE_EXCHANGE.match(bare) or is_order(bare):
+    if is_order(bare):
         return True
-    reaction = _REACTION.match(bare)
-    return reaction is not None and _TOLD.search(bare, reaction.end()) is None
+    return is_reaction(bare)
 
 
 def _without_opening(text: str) -> str:
