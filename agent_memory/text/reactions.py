@@ -53,7 +53,7 @@ _OPINION: Final = pattern(
     )
 )
 """What is thought of what was said, and tells something where more is said with it."""
-_ADDRESSED: Final = frozenset("you your youre it that this".split())
+_ADDRESSED: Final = frozenset("you your youre it this".split())
 _LITTLE_SAID: Final = frozenset(
     """
     a an the to of for in on at so and or but me us them him her one way thing things start end

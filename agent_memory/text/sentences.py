@@ -51,7 +51,18 @@ _GOES_ON: Final = tuple(
         ("(?:Mio|Mrd)", "Euro|Dollar|Franken|EUR|USD|CHF|Menschen|Einwohner"),
     )
 )
-_LISTED: Final = re.compile(r"^\s*(?:[-*•–]\s+|\d{1,3}[.)]\s+)")  # noqa: RUF001
+# The number of "3. Mai" is no mark of a list.
+_LISTED: Final = re.compile(
+    r"^\s*(?:[-*•–]\s+|\+\s+(?!\d)"  # noqa: RUF001
+    rf"|\d{{1,3}}[.)]\s+(?!(?:{_MONTHS}|{_ALSO_ENGLISH}|September|November)\b))"
+)
+_HEADING: Final = re.compile(r"^\s*#{1,6}\s+(?=\S)")
+_NO_LEAD: Final = re.compile(r"[.!?;,|]\W*$")
+_HOW: Final = re.compile(
+    r"\W{0,3}(?:(?:how )?to \w+ [^.!?\n]{1,80}[,:]\s|(?!https?:)\w[^.!?,;:\n]{1,40}: [^\n])",
+    re.IGNORECASE,
+)
+"""How a text begins that tells how: "To reset it, hold the button", "Soup: boil a carrot"."""
 _NEXT_LETTER: Final = re.compile(r" *(\S)")
 _JOINT: Final = re.compile(r"([,;]\s+(?:(?:and|but)\s+)?|\s+(?:and|but)\s+)", re.IGNORECASE)
 """Between clauses, and between the things of a list."""
@@ -68,18 +79,33 @@ def sentences(text: str) -> list[str]:
     return [part for part in bare if _HAS_WORD.search(part)]
 
 
+def tells_steps(text: str) -> bool:
+    """Return whether a text has a list below a line, or begins by telling how something is done."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    listed = [_LISTED.match(line) is not None for line in lines]
+    return (sum(listed) > 1 and not listed[0]) or _HOW.match(text) is not None
+
+
 def with_lists_joined(text: str) -> str:
     """Return a text in which a list of words stands behind the line that it belongs to.
 
-    "My allergies:", and "- nuts" and "- cow milk" below it, is "My allergies: nuts, cow milk". A
-    list with something in it that may say something alone stays as it is.
+    "My allergies:", and "- nuts" and "- cow milk" below it, is "My allergies: nuts, cow milk". So
+    is a list below a heading. A list with something in it that may say something alone stays as it
+    is.
     """
     lines: list[str] = []
     below: list[str] = []
     for line in text.split("\n"):
-        has_lead = bool(lines) and lines[-1].rstrip("*_").endswith(":")
         bare = line.strip().rstrip(",;")
-        if has_lead and (_LISTED.match(line) or not bare or bare.isalpha()):
+        lead = lines[-1].rstrip("*_") if lines else ""
+        is_listed = _LISTED.match(line) is not None
+        if lead.endswith(":"):
+            goes_below = is_listed or not bare or bare.isalpha()
+        elif _HEADING.match(lead):
+            goes_below = is_listed or not bare
+        else:
+            goes_below = is_listed and bool(lead) and _may_lead(lead)
+        if goes_below:
             below.append(line)
             continue
         _take_list(lines, below)
@@ -89,12 +115,18 @@ def with_lists_joined(text: str) -> str:
     return "\n".join(lines)
 
 
+def _may_lead(line: str) -> bool:
+    return not (_LISTED.match(line) or _NO_LEAD.search(line))
+
+
 def _take_list(lines: list[str], below: Sequence[str]) -> None:
     """Take the lines of a list: those of one or two words into the line before it."""
     items = [_LISTED.sub("", line).strip().rstrip(",;") for line in below]
     counts = {len(item.split()) for item in items}
     if 1 in counts and counts <= {0, 1, 2} and not any(item.endswith("?") for item in items):
-        lines[-1] = f"{lines[-1]} {', '.join(filter(None, items))}"
+        lead = _HEADING.sub("", lines[-1])
+        colon = "" if lead.rstrip("*_").endswith(":") else ":"
+        lines[-1] = f"{lead}{colon} {', '.join(filter(None, items))}"
     else:
         lines += below
 

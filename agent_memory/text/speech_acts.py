@@ -151,7 +151,7 @@ _TEXT: Final = words_of(
 )
 """What a verb before it is to be done with: "Check spelling: …"."""
 _IN_NAME: Final = pattern(
-    rf"(?:-\w|\s*=\s|\s+of\b|(?<=update)\s+on\b|(?<=fix)\s+for\b|\s+{_HAS_VERB}\b"
+    rf"(?:-\w|\s*=|\s+of\b|(?<=update)\s+on\b|(?<=fix)\s+for\b|\s+{_HAS_VERB}\b"
     rf"|(?:{_OF_A_NAME}|(?<=check)\s+in|(?<=move)\s+to(?=\s+(?-i:[A-Z])))"
     rf"(?:\s+(?:of|for|on|in|at|to)(?:\s+the)?)?(?:{_OF_A_NAME}){{0,3}}?"
     rf"\s+(?:{_HAS_VERB}|{_TELLS_OF_THINGS})\b"
@@ -285,9 +285,18 @@ def is_small_talk(sentence: str) -> bool:
         return False
     if _IMAGE.match(head) or is_question(sentence) or is_order(head):
         return True
+    return _is_one_word(head) or all(_is_empty(clause) for clause in _CLAUSE_END.split(head))
+
+
+def is_bare_name(sentence: str) -> bool:
+    """Return whether a sentence is one word that may name something, and says nothing alone."""
+    head = sentence[:_JUDGED]
+    return _is_one_word(head) and not is_asking(head) and not _is_empty(head)
+
+
+def _is_one_word(head: str) -> bool:
     words = words_said(head)
-    is_one_word = len(words) == 1 and words[0].form.isalpha() and head.isascii()
-    return is_one_word or all(_is_empty(clause) for clause in _CLAUSE_END.split(head))
+    return len(words) == 1 and words[0].form.isalpha() and head.isascii()
 
 
 def _is_empty(clause: str) -> bool:

@@ -220,12 +220,16 @@ def test_no_statement(text: str) -> None:
         ("My allergies:\n- peanuts\n- pollen", ["My allergies: peanuts, pollen"]),
         ("**Team:**\n\n* Ann (lead)\n* Bob", ["**Team:** Ann (lead), Bob"]),
         ("We like:\n1. Alien\n2. Heat\nAnd Rex.", ["We like: Alien, Heat And Rex."]),
+        ("## Allergies\n\n- nuts\n- eggs\n- cow milk", ["Allergies: nuts, eggs, cow milk"]),
+        ("Cities we saw\n1. Rome\n2. Oslo", ["Cities we saw: Rome, Oslo"]),
+        ("Stack:\n- Python\n- a Postgres 16 server", ["Stack: Python a Postgres 16 server"]),
+        ("| Tool |\n|---|\n| ruff |\n| mypy |", ["| Tool | | ruff | | mypy |"]),
         ("Our cats:\nTom\nMia", ["Our cats: Tom, Mia"]),
         ("Translate these:\n- dog\n- cat", []),
         ("Please do this now:\n- refactor\n- My name is Ann", ["My name is Ann"]),
         (
             "My notes:\n- gym\n- My wife is Ann\n- what is the weather?",
-            ["My wife is Ann", "My notes:"],
+            ["My wife is Ann", "My notes: gym"],
         ),
     ],
 )
@@ -233,3 +237,37 @@ def test_a_list_of_single_words_is_kept_with_what_it_is_a_list_of(
     text: str, facts: list[str]
 ) -> None:
     assert kept(user(text)) == facts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Soup: boil two carrots. Add salt. Put in noodles.",
+        "To reset the router, hold the button. Check the light. Run the setup again.",
+        "How to release: bump the version. Push the tag. Update the wiki.",
+        "To build the tests:\nmake test",
+        "Conventions:\n- Run make lint\n- Write tests",
+        "Release steps:\n- Bump the version\n- Push the tag",
+        "Is the pool heated? Yes, to 28 degrees.",
+        "Who has the key? Ann.",
+        "Q: What is the gate code?\nA: 4711",
+        "Medication\nibuprofen 400 mg, mornings\nmetformin",
+    ],
+)
+def test_steps_answers_and_single_words_stay_with_what_they_belong_to(text: str) -> None:
+    assert kept(user(text), assistant("OK")) == [" ".join(text.replace("\n- ", "\n").split())]
+
+
+@pytest.mark.parametrize(
+    ("text", "facts"),
+    [
+        ("I live in Oslo. Write me a poem about it.", ["I live in Oslo."]),
+        ("I have two kids. Run the tests.", ["I have two kids."]),
+        ("Fact: I am deaf. Write me a poem.", ["Fact: I am deaf."]),
+        ("Python", []),
+        ("Fix these:\n- run the tests\n- add types", []),
+        ("How are you? Fine.", []),
+    ],
+)
+def test_what_is_asked_for_stays_beside_nothing(text: str, facts: list[str]) -> None:
+    assert kept(user(text), assistant("OK")) == facts

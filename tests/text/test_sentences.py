@@ -36,6 +36,8 @@ from agent_memory.text.sentences import fitting, sentence_spans, sentences
         ("My boss is Gen. Lee.", ["My boss is Gen. Lee."]),
         ("Er bleibt vom 3. bis zum 15. Passt das?", ["Er bleibt vom 3. bis zum 15.", "Passt das?"]),
         ("Wir sind im 9. Sie ist klug", ["Wir sind im 9.", "Sie ist klug"]),
+        ("15. März: Umzug\n3. Mai: Arzt", ["15. März: Umzug", "3. Mai: Arzt"]),
+        ("+ cheap\n+ quiet\n+ 49 171", ["cheap", "quiet", "+ 49 171"]),
         ("Am 5. August. Gut", ["Am 5. August.", "Gut"]),
         ("I leave on the 5. August is hot", ["I leave on the 5.", "August is hot"]),
         ("Es kostet 5 Mio. Euro. Gut", ["Es kostet 5 Mio. Euro.", "Gut"]),

@@ -4,7 +4,9 @@ A message is one fact, the speaker's name before it, when any of its sentences i
 real conversations that is found far better than its sentences apart (``bench.extraction``). What
 can hold one value at a time ("I live in Lisbon") is a fact of its own, so that the next value can
 take its place. Greetings, thanks, reactions and questions make no fact; among people they stay
-beside what does, for they tell what it is about, and where there is an assistant they go.
+beside what does, for they tell what it is about, and where there is an assistant they go. So do
+orders, but for the steps of what a message tells how to do; a question that the message answers
+itself stays, and so does a single word beside others.
 """
 
 from __future__ import annotations
@@ -18,10 +20,13 @@ from agent_memory.extraction.rules.values import DATE, TIME
 from agent_memory.extraction.types import Fact
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.enums import MemoryCategory
-from agent_memory.text.sentences import fitting, sentences, with_lists_joined
+from agent_memory.text.sentences import fitting, sentences, tells_steps, with_lists_joined
 from agent_memory.text.small_talk import is_made_of_small_talk
 from agent_memory.text.speech_acts import (
+    is_asking,
+    is_bare_name,
     is_instruction,
+    is_order,
     is_request_to_forget,
     is_request_to_remember,
     is_small_talk,
@@ -37,6 +42,11 @@ _LONGEST: Final = 500
 _JUDGED: Final = 1_000
 """Characters of a sentence that it is judged by. What goes on for longer is no sentence."""
 
+_ANSWER_WORDS: Final = 8
+_LISTED_NAMES: Final = 3
+"""Single words that are a list."""
+_TO_ME: Final = re.compile(r"\b(?:me|us)\b", re.IGNORECASE)
+"""What an assistant is asked for, and no step of anything."""
 _SELF: Final = re.compile(
     r"\b(?:I|my|mine|me|myself|we|our|ours|us)\b|我|私|僕|俺|저는?|나는|내 ", re.IGNORECASE
 )
@@ -79,19 +89,65 @@ def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterato
         return
     rest: list[str] = []
     worth = 0.0
-    for sentence in sentences(with_lists_joined(message.text)):
+    text = with_lists_joined(message.text)
+    said = sentences(text)
+    beside = _beside(text, said) if message.role is MessageRole.USER else frozenset()
+    answers = frozenset(place + 1 for place in beside if is_asking(said[place]))
+    for number, sentence in enumerate(said):
         sure = _worth(sentence, message.role)
         if sure and not is_among_people and is_instruction(sentence):
             fact = _fact(message, place, _bare(sentence), sure)
             yield fact._replace(category=MemoryCategory.PREFERENCE)
-        elif sure and _stands_alone(sentence):
+        elif sure and _stands_alone(sentence) and number not in answers:
             yield _fact(message, place, _bare(sentence), sure)
-        elif sure or _belongs(sentence, message.role, keeps_small_talk=is_among_people):
+        elif (
+            sure
+            or number in beside
+            or _belongs(sentence, message.role, keeps_small_talk=is_among_people)
+        ):
             rest.append(_bare(sentence))
             worth = max(worth, sure)
+    if not worth and _has_names(said, beside):
+        worth = _OF_OTHERS
     if worth:
         for piece in fitting(_JOINT.sub("", " ".join(rest)), _LONGEST):
             yield _fact(message, place, piece, worth)
+
+
+def _beside(text: str, said: Sequence[str]) -> frozenset[int]:
+    """Return which sentences of a user's message say something beside its others alone.
+
+    They are single words, the steps of what the message tells how to do, and questions that it
+    answers itself.
+    """
+    has_steps = (
+        len(said) > 1 and tells_steps(text) and not (is_asking(said[0]) or is_order(said[0]))
+    )
+    return frozenset(
+        place
+        for place, sentence in enumerate(said)
+        if len(said) > 1
+        and not _TO_ME.search(sentence[:_JUDGED])
+        and (
+            is_bare_name(sentence)
+            or (has_steps and is_order(sentence))
+            or (is_asking(sentence) and place + 1 < len(said) and _answers(said[place + 1]))
+        )
+    )
+
+
+def _answers(sentence: str) -> bool:
+    """Return whether a sentence is what an answer may be: short, and about nobody that speaks."""
+    head = sentence[:_JUDGED]
+    if len(head.split()) > _ANSWER_WORDS or is_asking(head) or _SELF.search(head):
+        return False
+    return is_bare_name(head) or not is_small_talk(head)
+
+
+def _has_names(said: Sequence[str], beside: frozenset[int]) -> bool:
+    """Return whether what makes no fact alone makes one together: a list, a heading with steps."""
+    names = sum(is_bare_name(said[place]) for place in beside)
+    return names >= _LISTED_NAMES or (names > 0 and len(beside) > names)
 
 
 def _belongs(sentence: str, role: MessageRole, *, keeps_small_talk: bool) -> bool:
