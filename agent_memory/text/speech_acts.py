@@ -53,6 +53,19 @@ _TELLING: Final = pattern(
     r"\b(?:did I (?:tell|mention)|have I told|remember (?:when|that) (?:I|we)"
     r"|you know (?:that )?I)\b"
 )
+# "I'm allergic to nuts, can I eat this?": what stands before the question is told.
+_TOLD_BEFORE: Final = pattern(
+    r"^\W*(?:(?:since|because|as|so|and|but|hi|hello|hey|ok|well)[\s,]+)*"
+    r"(?P<told>(?:(?:I|we)\b(?!'d\b)(?!(?:'m|'re|'ve)?(?: (?:am|are|have|was|just|really|still))*"
+    r" (?:not|confused|lost|stuck|trying|wondering|looking|curious|getting|seeing|asking|thinking"
+    r"|sorry|wonder|think|guess|mean|hope|want|need|would|could|should|tried|see|get|know|don't"
+    r"|didn't|can't (?:find|see|get|figure)|no (?:idea|clue)"
+    r"|(?:an?|an?other|some|one|two|the) (?:\w+ )?(?:questions?|problems?|issues?|bugs?|errors?"
+    r"|doubts?|requests?|favou?rs?|ideas?))\b)"
+    r"|(?:my|our)(?: [\w-]+){1,4}? (?:is|are|has|have|was|were)\b)[^,;:?\u2013\u2014]{3,}?)"
+    r"(?:[,;:]|\s[-\u2013\u2014])\s*(?:(?:so|and|but|then)\s+)?"
+    r"(?:what|how|why|where|when|which|who|can|could|do|does|is|are|should|would|will|any|may)\b"
+)
 _ORDERS: Final = words_of(
     """
     write rewrite make give show tell explain summarise summarize translate generate create list
@@ -220,8 +233,15 @@ def is_question(sentence: str) -> bool:
 
 
 def tells_by_asking(sentence: str) -> bool:
-    """Return whether a question tells something: "Did I tell you that I got the job?"."""
-    return _TELLING.search(sentence[:_JUDGED]) is not None
+    """Return whether a question tells something: "Did I tell you that I got the job?".
+
+    So does "I'm allergic to nuts, can I eat this?".
+    """
+    head = sentence[:_JUDGED]
+    if _TELLING.search(head) is not None:
+        return True
+    before = _TOLD_BEFORE.match(head)
+    return before is not None and not _is_empty(before["told"])
 
 
 def is_order(sentence: str) -> bool:

@@ -42,6 +42,10 @@ QUESTIONS = [
     "Is it important to wait? Nobody knows",
     "how do you solve this",
     "你喜欢猫吗",
+    "I don't understand, what does it mean?",
+    "I have a question, can you help?",
+    "I'm not sure, what do you think?",
+    "My code doesn't compile, why?",
     "これは重要ですか\uff1f",
 ]
 ORDERS = [
@@ -192,6 +196,11 @@ def test_a_question_may_tell_something() -> None:
         "The table is good for six people.",
         "My code works without internet.",
         "It failed in 2019.",
+        "I'm allergic to nuts, can I eat this?",
+        "I moved to Lisbon last week, what should I see?",
+        "Since I'm vegan, what can I cook?",
+        "My son is 4 years old - which books are good for him?",
+        "We run Postgres 14; is that still supported?",
         "Nothing with nuts.",
         "Broken left leg.",
         "The same dentist.",

@@ -25,7 +25,7 @@ from agent_memory.extraction.rules.statements import (
 )
 from agent_memory.extraction.rules.values import Value, value_of
 from agent_memory.text.sentences import sentences
-from agent_memory.text.speech_acts import is_standing
+from agent_memory.text.speech_acts import is_asking, is_standing
 from agent_memory.text.stems import stems
 
 _JUDGED: Final = 1_000
@@ -198,13 +198,16 @@ def read(text: str) -> Reading:
         for clause in (spoken, *(piece for part in parts for piece in _CLAUSE_JOINT.split(part)))
         if says_that_it_ended(clause)
     )
+    change = change_of(spoken)
+    if len(parts) == 1 and is_asking(spoken):
+        change = change._replace(is_guessed=True)
     return Reading(
         speaker="" if speaker.lower() in ("user", "the user") else speaker.lower(),
         text=bare,
         owner="" if named in _NOBODY else named,
         statements=statements,
         states=tuple(states),
-        change=change_of(spoken),
+        change=change,
         ended=tuple(words for words in ended if words),
         stems=stems(_ELIDED.sub(r"\1e ", spoken)),
         is_one_sentence=len(parts) == 1,
