@@ -98,17 +98,44 @@ _MONTH: Final = words_of(
 _TIME: Final = any_of(
     rf"""
     tomorrow|tonight|(?:next|this) {_SEASON}|at (?:\d{{1,2}}(?!\d)|noon|midnight)|in {_MONTH}
-    (?:on|by|next|this) (?:mon|tues|wednes|thurs|fri|satur|sun)day
+    (?:on|by|next|this) (?:mon|tues|wednes|thurs|fri|satur|sun)days?
     """
+)
+_UNITS: Final = words_of(
+    "g kg mg ml dl cl oz lbs? tsp tbsp cups? (?:tea|table)spoons? seconds? minutes? hours? days?"
+    " weeks? months? years? km"
+)
+# "Add 200 g of flour", "Send the rent by Friday", "Repeat it in 3 months": a step, and a plan.
+_LATER: Final = pattern(
+    r"^\W*(?:add|send|continue|run|repeat|put|move|finish|start|submit)\b"
+    rf"(?!.*\b(?:me|here|this|that|about)\b).*?\b(?:{_TIME}"
+    rf"|(?:on|by|until|till|before|from|after) (?:the \d{{1,2}}(?:st|nd|rd|th)|{_MONTH}|noon"
+    r"|midnight|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)"
+    rf"|\d+(?:[.,]\d+)? ?(?:{_UNITS}|\u00b0 ?[CF])|(?:at|by|until) \d{{1,2}} ?[ap]m)\b"
 )
 # "Let's go with Postgres", "Let's meet at noon tomorrow": a decision, and a plan.
 _AGREED: Final = pattern(
     r"^\W*let'?s\s+(?:(?:use|take|choose|pick|adopt|stick with|switch to|move to|go with|go for)"
     r"\s+(?-i:[A-Z])\w"
-    rf"|(?!talk|speak|chat|see|try|continue|start|stop|wait|do)[^.!?]*\b{_TIME}\b)"
+    rf"|(?:keep|name|call|store|ship|release|drop|avoid|adopt|agree|postpone)\s+"
+    rf"(?!going|option|(?:it|this|that)\W*$|(?:the )?(?:first|second|third|last|other|same)\b)\w"
+    rf"|not (?:use|store|ship|add|allow|support|invite|buy|eat)\s+(?!{POINTING}\b)\w"
+    r"|say (?:the|my|our) (?:[\w-]+ ){1,3}(?:is|are)\b"
+    rf"|(?!(?:talk|speak|chat|see|try|continue|stop|wait)\b"
+    rf"|(?:start|do)\s+(?:{POINTING}|over|with|now|{_TIME})\b)[^.!?]*\b{_TIME}\b)"
+)
+# "Call me Sam", "answer in German": how somebody wants to be spoken with.
+_MANNER: Final = (
+    r"(?:call me (?!back|later|again|when|if|at|on|tomorrow|tonight|now|stupid)\w|address me\b"
+    r"|(?:speak|talk)(?: to me)?(?: in)? (?-i:[A-Z])\w|speak (?-i:[A-Z])\w"
+    r"|(?:answer|respond|reply)(?: to me)? (?:in|with|without) \w"
+    rf"|(?:use|avoid|stop using) (?!{NO_KIND}\b)\w"
+    r"|keep (?:your )?(?:answers?|replies|responses|explanations|messages) \w"
+    r"|be (?:very |more )?(?:brief|concise|short|terse|formal|informal|polite|direct|blunt)\b)"
+    r"(?!.*\b(?:it|this|that|these|those|here)\b)"
 )
 _WANTED: Final = pattern(
-    r"^\W*I(?:'d| would)? (?:want|like|need) you to\b"
+    rf"^\W*I(?:'d| would)? (?:want|like|need) you to\b(?! {_MANNER})"
     r"(?! (?:know|remember) (?!(?:this|that|it|these|everything)(?:\W*$| for\b)|what\b|how\b)\w)"
 )
 # What is to hold from now on speaks of a kind: "every", "never", "instead of", "prices in francs".
@@ -186,6 +213,9 @@ _ASKED_TO_REMEMBER: Final = pattern(
     r"\s+(?:that(?= \w)(?! (?:down|one|thing|for (?:me|us|later|now|next time))\b)|to|this:)"
 )
 _ASKED_FOR: Final = pattern(rf"{_OPENER}(?:can|could|will|would) you\b")
+_ASKED_MANNER: Final = pattern(
+    rf"{_OPENER}(?:can|could|will|would) you (?:please |also )*{_MANNER}"
+)
 _FORGET: Final = pattern(
     r"^\W*(?:[\w-]{1,40}:\s+)?(?:(?:please|can you|could you|ok|actually)[\s,]+)*"
     r"(?:forget|delete|erase|remove|stop remembering)\b(?!\W+(?:to\b|about it|it\b))"
@@ -224,6 +254,8 @@ def is_asking(sentence: str) -> bool:
     tail = sentence[-_JUDGED:]
     if _ASKED_TO_REMEMBER.search(tail) or (_ASKED_FOR.match(tail) and is_standing(tail)):
         return False
+    if _ASKED_MANNER.match(tail):
+        return False
     return _QUESTION.search(tail) is not None or _INTERROGATIVE.match(tail) is not None
 
 
@@ -250,7 +282,7 @@ def is_order(sentence: str) -> bool:
     What is to be done always, every time, or with all of a kind is no such order.
     """
     head = _without_opening(sentence[:_JUDGED])
-    if _MAKE_THAT.match(head) or _AGREED.match(head):
+    if _MAKE_THAT.match(head) or _AGREED.match(head) or _LATER.match(head):
         return False
     match = _ORDER.match(head) or _WANTED.match(head)
     return match is not None and not (

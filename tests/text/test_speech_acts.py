@@ -43,6 +43,9 @@ QUESTIONS = [
     "how do you solve this",
     "你喜欢猫吗",
     "I don't understand, what does it mean?",
+    "Can you use a loop here?",
+    "Could you answer my question?",
+    "Can you call me back?",
     "I have a question, can you help?",
     "I'm not sure, what do you think?",
     "My code doesn't compile, why?",
@@ -196,6 +199,22 @@ def test_a_question_may_tell_something() -> None:
         "The table is good for six people.",
         "My code works without internet.",
         "It failed in 2019.",
+        "Let's keep the API stable.",
+        "Let's name the package heron.",
+        "Let's not use mocks.",
+        "Let's do standups on Tuesdays.",
+        "Let's start the sprint on Monday.",
+        "Let's say the budget is 5000 euros.",
+        "I want you to call me Sam.",
+        "I'd like you to answer in German.",
+        "I need you to use metric units.",
+        "Can you call me Sam?",
+        "Could you stop using emojis?",
+        "Can you keep answers short?",
+        "Add 200 g of flour and 2 eggs.",
+        "Send the rent on the 1st.",
+        "Repeat the blood test in 3 months.",
+        "Start at the bakery on Monday.",
         "I'm allergic to nuts, can I eat this?",
         "I moved to Lisbon last week, what should I see?",
         "Since I'm vegan, what can I cook?",
@@ -324,7 +343,14 @@ def test_a_promise_or_plan_has_content(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["We'll see.", "Will do.", "Let's go with option b.", "Let's try again.", "Well, send it."],
+    [
+        "We'll see.",
+        "Let's keep it.",
+        "Will do.",
+        "Let's go with option b.",
+        "Let's try again.",
+        "Well, send it.",
+    ],
 )
 def test_a_promise_of_nothing_has_none(text: str) -> None:
     assert is_small_talk(text)
