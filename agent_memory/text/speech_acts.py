@@ -53,9 +53,7 @@ _TELLING: Final = pattern(
     r"\b(?:did I (?:tell|mention)|have I told|remember (?:when|that) (?:I|we)"
     r"|you know (?:that )?I)\b"
 )
-# "I'm allergic to nuts, can I eat this?": what stands before the question is told.
-_TOLD_BEFORE: Final = pattern(
-    r"^\W*(?:(?:since|because|as|so|and|but|hi|hello|hey|ok|well)[\s,]+)*"
+_TOLD: Final = (
     r"(?P<told>(?:(?:I|we)\b(?!'d\b)(?!(?:'m|'re|'ve)?(?: (?:am|are|have|was|just|really|still))*"
     r" (?:not|confused|lost|stuck|trying|wondering|looking|curious|getting|seeing|asking|thinking"
     r"|sorry|wonder|think|guess|mean|hope|want|need|would|could|should|tried|see|get|know|don't"
@@ -63,8 +61,18 @@ _TOLD_BEFORE: Final = pattern(
     r"|(?:an?|an?other|some|one|two|the) (?:\w+ )?(?:questions?|problems?|issues?|bugs?|errors?"
     r"|doubts?|requests?|favou?rs?|ideas?))\b)"
     r"|(?:my|our)(?: [\w-]+){1,4}? (?:is|are|has|have|was|were)\b)[^,;:?\u2013\u2014]{3,}?)"
+)
+"""What is told beside a question or an order."""
+# "I'm allergic to nuts, can I eat this?"; "Give me a recipe, I'm vegan."
+_TOLD_BEFORE: Final = pattern(
+    r"^\W*(?:(?:since|because|as|so|and|but|hi|hello|hey|ok|well)[\s,]+)*"
+    rf"{_TOLD}"
     r"(?:[,;:]|\s[-\u2013\u2014])\s*(?:(?:so|and|but|then)\s+)?"
     r"(?:what|how|why|where|when|which|who|can|could|do|does|is|are|should|would|will|any|may)\b"
+)
+_TOLD_BEHIND: Final = pattern(
+    rf"(?:[,;:(]|\s[-\u2013\u2014]\s|\b(?:because|since|saying))\s*"
+    rf"(?:because |since |as |that )*{_TOLD}(?:[,;:.!?)]|$)"
 )
 _ORDERS: Final = words_of(
     """
@@ -335,8 +343,11 @@ def is_small_talk(sentence: str) -> bool:
     head = sentence[:_JUDGED]
     if is_request_to_remember(sentence) or _TICK_BOX.match(head) or _IS_HEADING.match(head):
         return False
-    if _IMAGE.match(head) or is_question(sentence) or is_order(head):
+    if _IMAGE.match(head) or is_question(sentence):
         return True
+    if is_order(head):
+        behind = _TOLD_BEHIND.search(head)
+        return behind is None or _is_empty(behind["told"])
     return _is_one_word(head) or all(_is_empty(clause) for clause in _CLAUSE_END.split(head))
 
 

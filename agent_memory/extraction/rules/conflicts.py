@@ -25,7 +25,7 @@ from agent_memory.extraction.rules.statements import (
 )
 from agent_memory.extraction.rules.values import Value, value_of
 from agent_memory.text.sentences import sentences
-from agent_memory.text.speech_acts import is_asking, is_standing
+from agent_memory.text.speech_acts import is_asking, is_order, is_standing
 from agent_memory.text.stems import stems
 
 _JUDGED: Final = 1_000
@@ -199,7 +199,7 @@ def read(text: str) -> Reading:
         if says_that_it_ended(clause)
     )
     change = change_of(spoken)
-    if len(parts) == 1 and is_asking(spoken):
+    if len(parts) == 1 and (is_asking(spoken) or is_order(spoken)):
         change = change._replace(is_guessed=True)
     return Reading(
         speaker="" if speaker.lower() in ("user", "the user") else speaker.lower(),
