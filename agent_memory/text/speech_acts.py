@@ -226,7 +226,8 @@ _ASKED_MANNER: Final = pattern(
 )
 _FORGET: Final = pattern(
     r"^\W*(?:[\w-]{1,40}:\s+)?(?:(?:please|can you|could you|ok|actually)[\s,]+)*"
-    r"(?:forget|delete|erase|remove|stop remembering)\b(?!\W+(?:to\b|about it|it\b))"
+    r"(?:forget|(?:delete|erase|remove)(?![^.!?]*\b(?:before|after) \w+ing\b)"
+    r"|stop remembering)\b(?!\W+(?:to\b|about it|it\b))"
     r"|^\W*+\w\S*+(?: \S++)? (?:asks?|asked|wants?|wanted|requests?|requested)"
     r" (?:\w+ )?(?:to|that)\b"
     r".{0,60}\b(?:forget|forgotten|delete|deleted|erase|erased|remove|removed)\b"
