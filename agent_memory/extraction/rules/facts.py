@@ -90,10 +90,10 @@ def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterato
     rest: list[str] = []
     worth = 0.0
     text = with_lists_joined(message.text)
-    said = sentences(text)
-    beside = _beside(text, said) if message.role is MessageRole.USER else frozenset()
-    answers = frozenset(place + 1 for place in beside if is_asking(said[place]))
-    for number, sentence in enumerate(said):
+    parts = sentences(text)
+    beside = _beside(text, parts) if message.role is MessageRole.USER else frozenset()
+    answers = frozenset(place + 1 for place in beside if is_asking(parts[place]))
+    for number, sentence in enumerate(parts):
         sure = _worth(sentence, message.role)
         if sure and not is_among_people and is_instruction(sentence):
             fact = _fact(message, place, _bare(sentence), sure)
@@ -107,31 +107,31 @@ def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterato
         ):
             rest.append(_bare(sentence))
             worth = max(worth, sure)
-    if not worth and _has_names(said, beside):
+    if not worth and _has_names(parts, beside):
         worth = _OF_OTHERS
     if worth:
         for piece in fitting(_JOINT.sub("", " ".join(rest)), _LONGEST):
             yield _fact(message, place, piece, worth)
 
 
-def _beside(text: str, said: Sequence[str]) -> frozenset[int]:
+def _beside(text: str, parts: Sequence[str]) -> frozenset[int]:
     """Return which sentences of a user's message say something beside its others alone.
 
     They are single words, the steps of what the message tells how to do, and questions that it
     answers itself.
     """
     has_steps = (
-        len(said) > 1 and tells_steps(text) and not (is_asking(said[0]) or is_order(said[0]))
+        len(parts) > 1 and tells_steps(text) and not (is_asking(parts[0]) or is_order(parts[0]))
     )
     return frozenset(
         place
-        for place, sentence in enumerate(said)
-        if len(said) > 1
+        for place, sentence in enumerate(parts)
+        if len(parts) > 1
         and not _TO_ME.search(sentence[:_JUDGED])
         and (
             is_bare_name(sentence)
             or (has_steps and is_order(sentence))
-            or (is_asking(sentence) and place + 1 < len(said) and _answers(said[place + 1]))
+            or (is_asking(sentence) and place + 1 < len(parts) and _answers(parts[place + 1]))
         )
     )
 
@@ -144,9 +144,9 @@ def _answers(sentence: str) -> bool:
     return is_bare_name(head) or not is_small_talk(head)
 
 
-def _has_names(said: Sequence[str], beside: frozenset[int]) -> bool:
+def _has_names(parts: Sequence[str], beside: frozenset[int]) -> bool:
     """Return whether what makes no fact alone makes one together: a list, a heading with steps."""
-    names = sum(is_bare_name(said[place]) for place in beside)
+    names = sum(is_bare_name(parts[place]) for place in beside)
     return names >= _LISTED_NAMES or (names > 0 and len(beside) > names)
 
 
