@@ -395,7 +395,9 @@ def is_request_to_forget(text: str) -> bool:
         return False
     spoken = _SAID_BY.sub("", head)
     order = _ORDER.match(spoken)
-    return order is None or not _names_something(spoken, order)
+    if order is None or spoken[order.end() :].lstrip()[:1].isupper():  # "Delete Bob is ill"
+        return True
+    return not _names_something(spoken, order)
 
 
 def is_request_to_remember(text: str) -> bool:

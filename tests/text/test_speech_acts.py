@@ -329,6 +329,7 @@ def test_what_is_said_plainly_is_neither(text: str) -> None:
         ("Delete branches after merging", False),
         ("Ann: remove requests are answered in a week", False),
         ("Ann: remove my phone number", True),
+        ("Delete Bob is allergic to nuts", True),
     ],
 )
 def test_requests_to_forget(text: str, asks: bool) -> None:
