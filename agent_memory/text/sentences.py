@@ -54,7 +54,7 @@ _GOES_ON: Final = tuple(
 # The number of "3. Mai" is no mark of a list.
 _LISTED: Final = re.compile(
     r"^\s*(?:[-*•–]\s+|\+\s+(?!\d)"  # noqa: RUF001
-    rf"|\d{{1,3}}[.)]\s+(?!(?:{_MONTHS}|{_ALSO_ENGLISH}|September|November)\b))"
+    rf"|\d{{1,3}}[.)]\s+(?!(?:{_MONTHS}|{_ALSO_ENGLISH})\b))"
 )
 _HEADING: Final = re.compile(r"^\s*#{1,6}\s+(?=\S)")
 _NO_LEAD: Final = re.compile(r"[.!?;,|]\W*$")
