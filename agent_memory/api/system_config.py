@@ -25,6 +25,7 @@ from agent_memory.models.documents.system_config import (
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.runtime.addresses import POSTGRES_SCHEMES, server_address
 from agent_memory.runtime.files import read_steadily
+from agent_memory.runtime.paths import with_home
 
 MAX_CONFIG_BYTES: Final = 1_000_000
 """The longest file of settings that is read."""
@@ -89,7 +90,7 @@ def load_system_config(
     elif isinstance(source, Mapping):
         settings = dict(source)
     elif isinstance(source, str | os.PathLike):
-        path = Path(source).expanduser()
+        path = with_home(source)
         settings, place = _read(path), f"{path}: "
     else:
         kind = type(source).__name__

@@ -20,11 +20,11 @@ def asked(
 
     ``by_keyword`` says that no search is asked for, or only by keyword.
     """
-    if is_anything_heard(agent_folder(agent, root)):
-        return None
     from agent_memory import AgentMemoryError, MemoryReader  # noqa: PLC0415 - of this alone
 
     try:
+        if is_anything_heard(agent_folder(agent, root)):
+            return None
         reader = MemoryReader.open(agent, root=root, by_keyword=by_keyword)
         if reader is None:
             return None

@@ -137,6 +137,20 @@ def resolve_file(path: str | os.PathLike[str]) -> Path:
     return _resolved(place.parent) / place.name
 
 
+def with_home(path: str | os.PathLike[str]) -> Path:
+    """Return a path with the home in it that ``~`` stands for.
+
+    Raises ``ConfigurationError`` where none is known: in a container a user may have none.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigurationError(
+            f"{path}: no such home is known here: set HOME, or name the folder in full"
+            f" (of memories with --root or {ROOT_VARIABLE})"
+        ) from error
+
+
 def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, Path]]:
     """Return the agents under a root and their files, by name. A missing root has none.
 
@@ -199,9 +213,9 @@ def _absolute(text: str) -> Path:
     """Return an absolute path: SQLite never sees a relative one, ``:memory:``, or a URI."""
     try:
         clean_text(text)
-        place = Path(os.path.abspath(Path(text).expanduser()))  # noqa: PTH100 - keeps links
-    except (ValueError, RuntimeError) as error:
+    except ValueError as error:
         raise ValidationError.of("path", f"cannot be a path: {error}", text) from error
+    place = Path(os.path.abspath(with_home(text)))  # noqa: PTH100 - keeps links
     try:
         place.lstat()
     except OSError as error:

@@ -182,3 +182,10 @@ def test_a_clock_must_return_a_time_that_has_one_in_utc(tmp_path: Path) -> None:
     before_all = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))
     with pytest.raises(ConfigurationError, match="the clock must return another time"):
         AgentMemory("bob", root=tmp_path, clock=lambda: before_all)
+
+
+def test_a_home_that_is_not_known_is_named() -> None:
+    for make in (AgentMemory.agents, lambda root: AgentMemory("bob", root=root)):
+        with pytest.raises(ConfigurationError, match=r"^~nobody-ever/x: no such home .* set HOME"):
+            make("~nobody-ever/x")
+    assert [path.name for path in Path.cwd().iterdir()] == ["in.jsonl"]

@@ -29,6 +29,7 @@ from agent_memory.integrations.hosts.json_text import JsonText, Key
 from agent_memory.integrations.hosts.table import HOOK_TOOL, SERVER, ConfigFile, Event, Host
 from agent_memory.integrations.hosts.toml_text import TomlText
 from agent_memory.runtime.files import translated_errors, written_atomically
+from agent_memory.runtime.paths import with_home
 
 PROGRAM: Final = "agent-memory"
 _TIME_LIMIT_SECONDS: Final = 10
@@ -138,9 +139,9 @@ class Installation(NamedTuple):
             return Path(self.project) / file.path
         moved = os.environ.get(self.host.folder_variable) if self.host.folder_variable else None
         if moved:
-            return Path(moved).expanduser() / file.path.removeprefix("../")
+            return with_home(moved) / file.path.removeprefix("../")
         folder = self.host.folder.replace("{applications}", _applications())
-        return Path(os.path.normpath(Path(folder).expanduser() / file.path))
+        return Path(os.path.normpath(with_home(folder) / file.path))
 
     def files(self) -> tuple[ConfigFile | None, ConfigFile | None]:
         """Return the files of the servers and of the hooks, as far as the host has them."""

@@ -40,12 +40,16 @@ _NO_ROOM: Final = (errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENO
 def agent_folder(agent_id: str, root: str | None) -> str:
     """Return the folder of an agent: ``runtime.paths`` says where that is, and takes 80 ms.
 
-    Beside a database there is one too, for this log: under the root that is the default.
+    Beside a database there is one too, for this log: under the root that is the default. Raises
+    ``OSError`` where ``~`` stands for no home that is known.
     """
     chosen = root or os.environ.get("AGENT_MEMORY_ROOT") or DEFAULT_MEMORY_ROOT
     if SERVER_ADDRESS.match(chosen):
         chosen = DEFAULT_MEMORY_ROOT
-    return os.path.join(os.path.realpath(os.path.expanduser(chosen)), agent_id)
+    expanded = os.path.expanduser(chosen)
+    if expanded.startswith("~"):  # it would be a folder of that name, in the user's project
+        raise FileNotFoundError(f"{chosen}: no such home is known here: set HOME")
+    return os.path.join(os.path.realpath(expanded), agent_id)
 
 
 def has_memories(folder: str, root: str | None) -> bool:

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import agent_memory
 from agent_memory import AgentMemoryError, StorageClosed
-from agent_memory.runtime.paths import SESSION_VARIABLE, agent_address
+from agent_memory.runtime.paths import SESSION_VARIABLE, agent_address, with_home
 
 if TYPE_CHECKING:
     from agent_memory import AgentMemory
@@ -59,7 +59,7 @@ class ServedMemory:
         self._scope = None if user_id is None is run_id else _scope(user_id, run_id)
         self._agent_id = agent_id
         self._root = root
-        self._db = None if db is None else Path(db).expanduser()
+        self._db = None if db is None else with_home(db)
         self._address = self._db or agent_address(agent_id or "", root)
         named = os.environ.get(SESSION_VARIABLE)
         self._session_id = None if named else f"mcp-{uuid4().hex[:12]}"
@@ -78,7 +78,7 @@ class ServedMemory:
 
     def place(self) -> str:
         """Return the file, with ``~`` for the user's home; it need not be there yet."""
-        home = f"{Path.home()}{os.sep}"
+        home = os.path.expanduser("~") + os.sep  # noqa: PTH111 - as it is, where there is none
         path = str(self._address)
         return f"~{os.sep}{path.removeprefix(home)}" if path.startswith(home) else path
 

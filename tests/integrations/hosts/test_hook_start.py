@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -105,3 +106,20 @@ hook.main(sys.argv[1:])
     wait_until_stored(tmp_path)
     with AgentMemory("bob", root=tmp_path) as memory:
         assert is_noted == any(SAID in kept.content for kept in memory.list_recent(5))
+
+
+def test_where_no_home_is_known_nothing_is_written(tmp_path: Path) -> None:
+    """In a container a user may have none: ``~`` would be a folder of that name in the project."""
+    environment = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+    words = ["hook", "claude-code", "UserPromptSubmit", "--agent", "a", "--root", "~nobody-ever/x"]
+    done = subprocess.run(
+        [sys.executable, "-m", "agent_memory", *words],
+        input=json.dumps({"session_id": "s", "cwd": ".", "prompt": f"Remember that {SAID}"}),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment,
+    )
+    assert done.returncode == 0
+    assert "set HOME" in done.stderr
+    assert list(tmp_path.iterdir()) == []
