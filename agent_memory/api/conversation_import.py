@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from itertools import accumulate
@@ -26,6 +25,7 @@ from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.decision import SAID_AT
 from agent_memory.models.fields import to_json
 from agent_memory.models.portable import Entry, PassedOver, Section
+from agent_memory.runtime.temporary_files import temporary_file
 from agent_memory.storage.opening import file_storage
 from agent_memory.text.speech_acts import is_request_to_forget
 
@@ -141,7 +141,7 @@ class _Aside:
 
     def __init__(self) -> None:
         self.messages = 0
-        self._file = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed in __exit__
+        self._file = temporary_file()
         self._places: list[tuple[str, int]] = []
 
     def __enter__(self) -> Self:

@@ -14,6 +14,7 @@ from typing import Final
 
 from agent_memory.errors import StorageError, StorageLocked, StorageUnavailable
 from agent_memory.runtime.files import locked, translated_errors
+from agent_memory.runtime.temporary_files import temporary_folder
 
 _PREFIX: Final = "agent-memory-copy-"
 _IN_USE: Final = "in-use"
@@ -33,7 +34,7 @@ def private_folder() -> Iterator[Path]:
 def _locked_folder(held: contextlib.ExitStack) -> Path:
     """Make a folder, and another where a process that swept took it before it was locked."""
     while True:
-        with translated_errors(Path(tempfile.gettempdir())):
+        with translated_errors(temporary_folder()):
             # What cannot be deleted is swept another time.
             folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
         path = Path(held.enter_context(folder))
@@ -52,8 +53,8 @@ def _locked_folder(held: contextlib.ExitStack) -> Path:
 def sweep_copies() -> None:
     """Delete the copies that processes left which were killed."""
     folders: list[Path] = []
-    with contextlib.suppress(OSError):
-        folders += Path(tempfile.gettempdir()).glob(f"{_PREFIX}*")
+    with contextlib.suppress(OSError, StorageUnavailable):
+        folders += temporary_folder().glob(f"{_PREFIX}*")
     for folder in folders:
         with contextlib.suppress(OSError, StorageError):
             status = folder.lstat()

@@ -43,6 +43,7 @@ from agent_memory.integrations.hosts.project import Project
 from agent_memory.integrations.hosts.spool import Spool
 from agent_memory.integrations.hosts.table import HOOK_TOOL, HOSTS, SERVER, Host
 from agent_memory.runtime.paths import agent_address
+from agent_memory.runtime.temporary_files import temporary_folder
 
 _PATIENCE_SECONDS: Final = 10.0
 _START_SECONDS: Final = 0.5
@@ -352,7 +353,7 @@ def _run(
     its seconds are those from the first answer to the second.
     """
     started = time.monotonic()
-    with tempfile.TemporaryFile() as complaints:
+    with tempfile.TemporaryFile(dir=temporary_folder()) as complaints:
         process = subprocess.Popen(  # noqa: S602 - hosts run it by the shell as well
             command,
             shell=True,

@@ -21,6 +21,7 @@ from agent_memory.integrations.ui.handler import PageHandler, Read, Write
 from agent_memory.integrations.ui.page_files import page_files
 from agent_memory.integrations.ui.queries import Query
 from agent_memory.integrations.ui.server import REQUEST_SECONDS, BoundedServer
+from agent_memory.runtime.temporary_files import temporary_folder
 
 _READS: Final[Mapping[str, Read]] = {
     "overview": reads.overview,
@@ -146,7 +147,7 @@ def opened_browser(address: str) -> Iterator[None]:
     The words of every process can be read by all users of a machine, so a browser is not started
     with the token in them.
     """
-    folder = Path(tempfile.mkdtemp(prefix="agent-memory-"))
+    folder = Path(tempfile.mkdtemp(prefix="agent-memory-", dir=temporary_folder()))
     try:
         page = folder / "open.html"
         page.write_text(

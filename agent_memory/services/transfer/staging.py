@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,6 +56,7 @@ from agent_memory.models.reports import ImportNote
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.times import format_time
 from agent_memory.runtime.addresses import Address, ServerAddress
+from agent_memory.runtime.temporary_files import temporary_file, temporary_folder
 from agent_memory.services.policies.secrets import apply_secret_policy
 from agent_memory.storage.fingerprints import fingerprint_of
 
@@ -143,7 +143,7 @@ class Staging:
         self._passed_over: Counter[str] = Counter()
         self._generated_ids: dict[str, str | None] = {}  # by the place of a memory without an id
         try:
-            self._aside = tempfile.TemporaryFile("w+b")  # noqa: SIM115 - closed in __exit__
+            self._aside = temporary_file()
         except OSError as error:
             raise _unwritable(error) from error
 
@@ -394,7 +394,7 @@ class Staging:
 
 def _unwritable(error: OSError) -> StorageError:
     """Make the error for a folder of temporary files that is full, or out of order."""
-    place, advice = tempfile.gettempdir(), "another folder with TMPDIR. Nothing was taken in"
+    place, advice = temporary_folder(), "another folder with TMPDIR. Nothing was taken in"
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StorageUnavailable(f"{place} cannot be used: {error}. Name {advice}")
     return StorageFull(

@@ -28,6 +28,7 @@ class InMemoryConnection:
         with self._lock:
             if self._connection is None:
                 self._connection = apsw.Connection(":memory:")
+                self._connection.pragma("temp_store", "MEMORY")  # there may be no disk to write on
             yield self._connection
 
     def door(self) -> threading.Lock:

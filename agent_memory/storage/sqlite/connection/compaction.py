@@ -63,12 +63,13 @@ def compact(connection: apsw.Connection, path: Path, *, size: int) -> None:
 @contextlib.contextmanager
 def _writing_over(connection: apsw.Connection, *, in_memory: bool) -> Iterator[None]:
     """Let SQLite fill with zeros what it does not use of a page."""
+    usual = connection.pragma("temp_store")
     connection.pragma("secure_delete", True)
-    connection.pragma("temp_store", "MEMORY" if in_memory else "DEFAULT")
+    connection.pragma("temp_store", "MEMORY" if in_memory else usual)
     try:
         yield
     finally:
-        connection.pragma("temp_store", "DEFAULT")
+        connection.pragma("temp_store", usual)
         connection.pragma("secure_delete", False)
 
 

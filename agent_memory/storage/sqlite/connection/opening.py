@@ -361,6 +361,8 @@ def _configure(connection: apsw.Connection, settings: _Settings) -> None:
     connection.pragma("foreign_keys", True)
     connection.pragma("cache_size", -32_000)  # KiB: the index of 100,000 memories stays in
     connection.pragma("mmap_size", 0)  # an I/O error of a mapped file kills the process
+    if not _has_temporary_folder():  # every write would fail, with "disk I/O error"
+        connection.pragma("temp_store", "MEMORY")
     if settings.read_only:
         connection.pragma("query_only", True)
     else:
@@ -372,6 +374,15 @@ def _configure(connection: apsw.Connection, settings: _Settings) -> None:
             )
         connection.pragma("synchronous", settings.journal.synchronous(durable=settings.durable))
         connection.pragma("journal_size_limit", 64_000_000)  # a log once long is cut back
+
+
+def _has_temporary_folder() -> bool:
+    """Return whether SQLite finds a folder for its temporary files: it looks at the same ones."""
+    if os.name != "posix":
+        return True
+    named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"))
+    folders = filter(None, (*named, "/var/tmp", "/usr/tmp", "/tmp"))  # noqa: S108 - none is used
+    return any(os.access(folder, os.W_OK | os.X_OK) for folder in folders)
 
 
 def _casefold(*values: "apsw.SQLiteValue") -> "apsw.SQLiteValue":
