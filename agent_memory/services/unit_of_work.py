@@ -176,13 +176,18 @@ class PendingAccesses:
             raise
 
     def flush_soon(self, flush: Callable[[], None]) -> None:
-        """Call ``flush`` in a while, once for all the counts until then."""
+        """Call ``flush`` in a while, once for all the counts until then.
+
+        Where no thread can be begun, they wait for the next write, or for the end.
+        """
         self._leave_parent()
         with self._lock:
             if self._timer is None and not self._is_closed:
-                self._timer = threading.Timer(_FLUSH_AFTER_SECONDS, self._fire, [flush])
-                self._timer.daemon = True
-                self._timer.start()
+                timer = threading.Timer(_FLUSH_AFTER_SECONDS, self._fire, [flush])
+                timer.daemon = True
+                with contextlib.suppress(RuntimeError):  # too many there are, or Python ends
+                    timer.start()
+                    self._timer = timer
 
     def _fire(self, flush: Callable[[], None]) -> None:
         flush()

@@ -62,16 +62,24 @@ def main(words: Sequence[str]) -> None:
     call = parse(words)
     if isinstance(call, str):
         _complain(call)
-        _thread.start_new_thread(_hear_out, (outcome,))
+        _begin(_hear_out, (outcome,))
         outcome.wait_until_done(deadline - time.monotonic())
         os._exit(0)
-    _thread.start_new_thread(_run, (call, outcome, entry, _standard_input, False))
+    _begin(_run, (call, outcome, entry, _standard_input, False))
     outcome.wait_until_ready(deadline - time.monotonic())
     with contextlib.suppress(OSError):
         os.write(outgoing, rendered(call, outcome.context))
     if not outcome.wait_until_done(deadline - time.monotonic()):
         _log_lateness(entry, seconds)
     os._exit(0)  # what still waits for a lock or a provider ends with the process
+
+
+def _begin(work: Callable[..., None], arguments: tuple[object, ...]) -> None:
+    """Do something in a thread that the process does not wait for."""
+    try:
+        _thread.start_new_thread(work, arguments)
+    except RuntimeError:  # the machine has too many already: then here, however long it takes
+        work(*arguments)
 
 
 def answer(call: Call, fields: Mapping[str, Any]) -> str:
@@ -83,7 +91,7 @@ def answer(call: Call, fields: Mapping[str, Any]) -> str:
     outcome = Outcome()
     entry: dict[str, Any] = {}
     data = json.dumps(fields, ensure_ascii=False).encode(errors="surrogatepass")
-    _thread.start_new_thread(_run, (call, outcome, entry, lambda: data, True))
+    _begin(_run, (call, outcome, entry, lambda: data, True))
     if not outcome.wait_until_done(seconds):
         _log_lateness(entry, seconds)
     return rendered(call, outcome.context).decode()
@@ -328,7 +336,7 @@ def _log_lateness(entry: dict[str, Any], seconds: float) -> None:
     why = f"{ENDED} {seconds:g} s: the disk, a lock or a busy machine kept it waiting"
     _complain(why)
     last = {**entry, "outcome": "late", "why": why}
-    _thread.start_new_thread(_log, (last, last_words := Outcome()))
+    _begin(_log, (last, last_words := Outcome()))
     last_words.wait_until_done(_LAST_WORDS_SECONDS)
 
 

@@ -121,10 +121,12 @@ class AutoMigration:
                 return
             self._next_try = time.monotonic() + _TRY_AGAIN_SECONDS
             if self._strategy() == "background":
-                self._thread = threading.Thread(
+                thread = threading.Thread(
                     target=self._migrate_quietly, name="agent-memory-migration", daemon=True
                 )
-                self._thread.start()
+                with contextlib.suppress(RuntimeError):  # none can be begun: another time
+                    thread.start()
+                    self._thread = thread
                 return
         self._migrate_quietly()
 

@@ -337,7 +337,10 @@ class EmbeddingService:
                 outcome["error"] = error
 
         thread = threading.Thread(target=run, name="agent-memory-embedder", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:  # too many there are, or Python ends
+            raise EmbeddingError(f"no thread to wait for the embedder in: {error}") from error
         thread.join(max(0.0, seconds))
         if thread.is_alive():
             self._stuck = thread

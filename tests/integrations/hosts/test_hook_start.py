@@ -123,3 +123,21 @@ def test_where_no_home_is_known_nothing_is_written(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "set HOME" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_where_no_thread_can_be_begun_it_does_its_work_all_the_same(tmp_path: Path) -> None:
+    """A container may have as many as it is allowed."""
+    code = """
+import sys, threading
+threading.stack_size(2**46)  # more than there is
+from agent_memory.integrations.hosts import hook
+hook.main(sys.argv[1:])
+"""
+    words = ["claude-code", "UserPromptSubmit", "--agent", "bob", "--root", str(tmp_path)]
+    given = {"session_id": "s", "cwd": str(tmp_path), "prompt": f"Remember that {SAID}"}
+    subprocess.run(
+        [sys.executable, "-c", code, *words], input=json.dumps(given).encode(), check=True
+    )
+    wait_until_stored(tmp_path)
+    with AgentMemory("bob", root=tmp_path) as memory:
+        assert [SAID in kept.content for kept in memory.list_recent(5)] == [True]

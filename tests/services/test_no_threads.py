@@ -1,0 +1,46 @@
+"""Where no thread can be begun, as a container has too many: each verb does without."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from agent_memory import AgentMemory
+
+pytestmark = pytest.mark.file_only("the pool of psycopg begins threads of its own")
+
+
+@pytest.fixture(autouse=True)
+def _no_threads() -> Iterator[None]:
+    """Let each new thread ask for more memory than there is."""
+    usual = threading.stack_size(2**46)
+    with pytest.raises(RuntimeError):
+        threading.Thread(target=print).start()
+    yield
+    threading.stack_size(usual)
+
+
+def test_what_a_search_counts_is_written_at_the_end(root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("the kettle is blue")
+        memory.search("kettle")
+    with AgentMemory("bob", root=root) as memory:
+        assert [kept.access_count for kept in memory.list_recent(5)] == [1]
+
+
+def test_a_search_by_meaning_goes_by_words(root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder="wordllama") as memory:
+        memory.store("the kettle is blue")
+        memory.migrate()
+        assert len(memory.search("kettle")) == 1
+        assert memory.search("teapot") == []
+
+
+def test_a_move_in_the_background_waits(root: Path) -> None:
+    settings = {"auto_migrate": True, "migration_threshold": 100}
+    with AgentMemory("bob", root=root, embedder="wordllama", config=settings) as memory:
+        memory.store_many([{"content": f"fact number{n}"} for n in range(100)])
+        assert memory.info().storage_backend == "file"
