@@ -217,12 +217,13 @@ def unfinished_file(path: Path) -> Iterator[tuple[Path, int]]:
     while True:
         unfinished = path.with_name(f".{path.name[:100]}.{os.urandom(4).hex()}")
         handle = open_private(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-        # Windows deletes no file that is open, and moves none.
-        lock = None if os.name != "posix" else os.dup(handle)
+        lock = None
         try:
-            if lock is not None and not _is_locked_for_us(lock, unfinished):
-                os.close(handle)
-                continue
+            if os.name == "posix":  # Windows deletes no file that is open, and moves none
+                lock = _duplicate(handle)
+                if not _is_locked_for_us(lock, unfinished):
+                    os.close(handle)
+                    continue
             yield unfinished, handle
             return
         finally:
@@ -230,6 +231,15 @@ def unfinished_file(path: Path) -> Iterator[tuple[Path, int]]:
                 unfinished.unlink()
             if lock is not None:
                 os.close(lock)
+
+
+def _duplicate(handle: int) -> int:
+    """Return a second handle on a file; where there are too many, the first one is closed."""
+    try:
+        return os.dup(handle)
+    except OSError:
+        os.close(handle)
+        raise
 
 
 def _is_locked_for_us(lock: int, path: Path) -> bool:
