@@ -15,7 +15,7 @@ from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.unit_of_work import UnitOfWork, enter_scratchpad, repeated_if_undone
 from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
-from agent_memory.services.writing.update import update
+from agent_memory.services.writing.update import recorded, signed, update
 from agent_memory.storage.engine import Engine
 
 _FIELDS_SET: Final = frozenset({"content"})
@@ -76,9 +76,8 @@ class DecisionService:
                 now=now,
                 is_confidential=is_confidential,
             )
-            applied = application.apply(OnDuplicate.KEEP if keep_copies else OnDuplicate.MERGE)
-            self._engine.history.sign_all(since=before, session_id=session_id, now=now)
-            self._engine.operations.record("add", since=before, session_id=session_id, now=now)
+            with recorded(self._engine, "add", session_id, now):
+                applied = application.apply(OnDuplicate.KEEP if keep_copies else OnDuplicate.MERGE)
             has_reviews = any(outcome.review_id is not None for outcome in applied.outcomes)
             if has_reviews and self._engine.operations.last_number() == before:
                 # Otherwise `undo` would undo the operation before this one.
@@ -100,9 +99,8 @@ class DecisionService:
             if self._engine.reviews.is_stale(review_id):
                 message = f"memory {memory.id} was changed since: dismiss it, or delete the memory"
                 raise ValidationError.of("review_id", message, review_id)
-            before = self._engine.operations.last_number()
-            self._engine.memory_rows.delete(review.memory_id)
-            self._engine.history.sign_all(since=before, session_id=session_id, now=now)
+            with signed(self._engine, memory.id, session_id, now):
+                self._engine.memory_rows.delete(memory.id)
             return memory
 
     @repeated_if_undone

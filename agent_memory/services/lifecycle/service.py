@@ -20,6 +20,7 @@ from agent_memory.services.policies.rejection_match import words_to_reject
 from agent_memory.services.policies.secrets import SecretScreening, screen_for_secrets
 from agent_memory.services.unit_of_work import Service, repeated_if_undone
 from agent_memory.services.writing import duplicates
+from agent_memory.services.writing.update import recorded
 from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.memory_models import memory_of_row
 
@@ -44,43 +45,33 @@ class LifecycleService(Service):
                     raise MemoryNotFound(memory_id)
             if not archived:
                 retention.refuse_return(self._engine, self._policy(), ids)
-            verb = "archive" if archived else "unarchive"
-            self._archive(ids, archived=archived, verb=verb, session_id=session_id, now=now)
+            with recorded(self._engine, "archive" if archived else "unarchive", session_id, now):
+                self._engine.memory_rows.archive(ids, archived=archived, now=now)
             memories = [self._engine.memories.get(each) for each in ids]
         return [memory for memory in memories if memory is not None]
-
-    def _archive(
-        self, ids: Sequence[str], *, archived: bool, verb: str, session_id: str, now: datetime
-    ) -> None:
-        before = self._engine.operations.last_number()
-        if self._engine.memory_rows.archive(ids, archived=archived, now=now):
-            self._engine.history.sign_all(since=before, session_id=session_id, now=now)
-            self._engine.operations.record(verb, since=before, session_id=session_id, now=now)
 
     @repeated_if_undone
     def delete(self, memory_ids: Sequence[str], *, session_id: str) -> list[Memory]:
         """Delete memories, all or none, and return them as they were. Their history stays."""
-        with self._unit_of_work.write() as now:
-            before = self._engine.operations.last_number()
+        with (
+            self._unit_of_work.write() as now,
+            recorded(self._engine, "delete", session_id, now),
+        ):
             gone = []
             for memory_id in memory_ids:
                 gone.append(self._memory_of(memory_id))
                 self._engine.memory_rows.delete(memory_id)
-            self._engine.history.sign_all(since=before, session_id=session_id, now=now)
-            self._engine.operations.record("delete", since=before, session_id=session_id, now=now)
             return gone
 
     @repeated_if_undone
     def merge(self, keep: str, others: Sequence[str], *, session_id: str) -> Memory:
         """Add to a memory what others have beyond it, delete those, and return it as it is now."""
         with self._unit_of_work.write() as now:
-            before = self._engine.operations.last_number()
-            for memory_id in others:
-                kept, other = self._memory_of(keep), self._memory_of(memory_id)
-                duplicates.merge(self._engine, kept, other, now=now)
-                self._engine.memory_rows.delete(memory_id)
-            self._engine.history.sign_all(since=before, session_id=session_id, now=now)
-            self._engine.operations.record("merge", since=before, session_id=session_id, now=now)
+            with recorded(self._engine, "merge", session_id, now):
+                for memory_id in others:
+                    kept, other = self._memory_of(keep), self._memory_of(memory_id)
+                    duplicates.merge(self._engine, kept, other, now=now)
+                    self._engine.memory_rows.delete(memory_id)
             return self._memory_of(keep)
 
     def _memory_of(self, memory_id: str) -> Memory:
@@ -109,7 +100,8 @@ class LifecycleService(Service):
         with self._unit_of_work.write() as now:
             report = self._planned(now, dry_run=False)
             ids = [item.memory_id for item in report.archived]
-            self._archive(ids, archived=True, verb="tidy", session_id=session_id, now=now)
+            with recorded(self._engine, "tidy", session_id, now):
+                self._engine.memory_rows.archive(ids, archived=True, now=now)
         return report.model_copy(update={"backup": None if backup is None else str(backup)})
 
     def _planned(self, now: datetime, *, dry_run: bool) -> TidyReport:

@@ -11,6 +11,7 @@ from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
+from agent_memory.services.writing.update import recorded
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import RowValues, read_json
@@ -49,19 +50,17 @@ def undo(
     by_memory: dict[str, list[Change]] = {}
     for change in changes:
         by_memory.setdefault(change.memory_id, []).append(change)
-    before = engine.operations.last_number()
     changed = []
     admission = Admission(engine)
-    for memory_id, memory_changes in by_memory.items():
-        _refuse_if_changed_since(engine, memory_id, memory_changes)
-        target = _reverted(engine.memory_rows.get(memory_id), memory_changes)
-        if _set_row(engine, admission, memory_id, target, now=now):
-            changed.append(memory_id)
+    with recorded(engine, "undo", session_id, now):
+        for memory_id, memory_changes in by_memory.items():
+            _refuse_if_changed_since(engine, memory_id, memory_changes)
+            target = _reverted(engine.memory_rows.get(memory_id), memory_changes)
+            if _set_row(engine, admission, memory_id, target, now=now):
+                changed.append(memory_id)
     if change_id is not None and not changed:
         message = "what it changed is already as it was before: there is nothing left to undo"
         raise ValidationError.of("change_id", message, change_id)
-    engine.history.sign_all(since=before, session_id=session_id, now=now)
-    engine.operations.record("undo", since=before, session_id=session_id, now=now)
     return Undone(
         verb=verb,
         change_ids=[change.change_id for change in changes],

@@ -414,13 +414,9 @@ class Importer:
         self._engine.scratchpad.evict(max_size=size)
         self._history.finish(since=self._before, session_id=self._session_id, now=self._now)
         self._finish_tombstones()
-        if self._engine.operations.last_number() > self._before:
-            self._engine.operations.record(
-                "import",
-                since=self._before,
-                session_id=self._session_id,
-                now=self._now,
-            )
+        self._engine.operations.record(
+            "import", since=self._before, session_id=self._session_id, now=self._now
+        )
 
     def _finish_tombstones(self) -> None:
         """Take over what was erased elsewhere, and lift what came back because it was asked for."""

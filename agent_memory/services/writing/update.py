@@ -66,3 +66,12 @@ def signed(engine: Engine, memory_id: str, session_id: str, now: datetime) -> It
     before = engine.history.last_change()
     yield
     engine.history.sign(memory_id, since=before, session_id=session_id, now=now)
+
+
+@contextlib.contextmanager
+def recorded(engine: Engine, verb: str, session_id: str, now: datetime) -> Iterator[None]:
+    """Sign all changes of the body, and record them as one operation, if there are any."""
+    before = engine.operations.last_number()
+    yield
+    engine.history.sign_all(since=before, session_id=session_id, now=now)
+    engine.operations.record(verb, since=before, session_id=session_id, now=now)
