@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -70,10 +71,8 @@ def _summary(agent_id: str, address: Address) -> AgentSummary:
 
 def _info(address: Address) -> AgentInfo:
     store = Store(address, agent_id=None, clock=now_utc, create=False, read_only=True)
-    try:
+    with contextlib.closing(store):
         return store.info()
-    finally:
-        store.close()
 
 
 def _rebuild(

@@ -99,14 +99,14 @@ def restore(
     )
 
 
+def _opened_to_read(place: Path) -> Store:
+    return Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
+
+
 def _count_rejected(place: Path) -> int:
     """Count the rejected values that are back; 0 where the file cannot be read any more."""
-    with contextlib.suppress(StorageError):
-        store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
-        try:
-            return store.lifecycle.count_rejected()
-        finally:
-            store.close()
+    with contextlib.suppress(StorageError), contextlib.closing(_opened_to_read(place)) as store:
+        return store.lifecycle.count_rejected()
     return 0
 
 
@@ -232,8 +232,7 @@ def rebuild(
     with _replacement(place) as new:
         readable = dict(_readable(place, owner))
         missing = [entry for entry in saved.memories if entry.get("id") not in readable]
-        with_new = Store(new, agent_id=owner, clock=now_utc)
-        try:
+        with contextlib.closing(Store(new, agent_id=owner, clock=now_utc)) as with_new:
             with_new.erasure.remember_erased(_tombstones(place))
             _configure(with_new, saved.config)
             _add(with_new, readable.values())
@@ -241,8 +240,6 @@ def rebuild(
             _add_categories(with_new)
             with_new.lifecycle.forbid_undo("rebuild", session_id="rebuild")
             total = with_new.count_all()
-        finally:
-            with_new.close()
         aside = file_storage().put_in_place(place, new, "damaged", now=now_utc())
     return RebuildReport(
         path=str(place),
@@ -261,7 +258,7 @@ def _refuse_sound(place: Path) -> None:
         return
     try:
         # Read-only first: an empty database would be given a schema.
-        Store(place, agent_id=None, clock=now_utc, create=False, read_only=True).close()
+        _opened_to_read(place).close()
         store = Store(place, agent_id=None, clock=now_utc, create=False)
     except (StorageCorrupt, NotAMemoryFile, ConfigurationError):
         return
@@ -269,16 +266,14 @@ def _refuse_sound(place: Path) -> None:
         if type(error) is not StorageError:
             raise
         return  # such as a table that cannot be read
-    try:
+    with contextlib.closing(store):
         problems = store.check(repair=False).problems
-        if all(problem.kind != "damaged_file" for problem in problems):
-            advice = "`check --repair` repairs the rest; " if problems else ""
-            raise MigrationError(
-                f"{place} is sound: {advice}`rollback` without --from goes back to keyword"
-                " search and keeps all of it. Move the file away to go back to the backup's state"
-            )
-    finally:
-        store.close()
+    if all(problem.kind != "damaged_file" for problem in problems):
+        advice = "`check --repair` repairs the rest; " if problems else ""
+        raise MigrationError(
+            f"{place} is sound: {advice}`rollback` without --from goes back to keyword"
+            " search and keeps all of it. Move the file away to go back to the backup's state"
+        )
 
 
 def _readable(place: Path, agent_id: str) -> Iterator[tuple[str, Memory]]:
@@ -286,14 +281,12 @@ def _readable(place: Path, agent_id: str) -> Iterator[tuple[str, Memory]]:
     if not place.exists() or place.stat().st_size == 0:
         return
     try:
-        store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
+        store = _opened_to_read(place)
     except (StorageError, ConfigurationError):
         return
-    try:
+    with contextlib.closing(store):
         for memory in store.readable_memories():
             yield memory.id, _storable(memory.model_copy(update={"agent_id": agent_id}))
-    finally:
-        store.close()
 
 
 def _storable(memory: Memory) -> Memory:
@@ -307,8 +300,7 @@ def _tombstones(place: Path) -> Sequence[Tombstone]:
     """Return what a damaged file knows as erased; nothing where that cannot be read."""
     with contextlib.suppress(StorageError, ConfigurationError):
         if place.exists() and place.stat().st_size:
-            store = Store(place, agent_id=None, clock=now_utc, create=False, read_only=True)
-            with contextlib.closing(store):
+            with contextlib.closing(_opened_to_read(place)) as store:
                 return store.erasure.tombstones()
     return ()
 

@@ -8,7 +8,7 @@ import time
 from typing import Final
 
 from agent_memory.embeddings.registry import EmbedderSpec
-from agent_memory.errors import AgentMemoryError, ConfigurationError, opened_read_only
+from agent_memory.errors import AgentMemoryError, ConfigurationError
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.embedding import MigrationPlan, MigrationProgress
@@ -47,7 +47,7 @@ class AutoMigration:
 
     def migrate(self, spec: EmbedderSpec, *, report: Progress | None = None) -> MigrationProgress:
         """Migrate now, and return how it went."""
-        self._refuse_read_only()
+        self._store.refuse_read_only()
         embedder = self._embedding.embedder_for_migration(spec)
         plan = plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
         migration = VectorMigration(
@@ -84,7 +84,7 @@ class AutoMigration:
 
     def roll_back(self) -> bool:
         """Go back to keyword search; return whether there were vectors."""
-        self._refuse_read_only()
+        self._store.refuse_read_only()
         with self._store.alone(busy="this memory is being moved: stop that first"):
             dropped = self._store.vectors.roll_back()
         self._embedding.use(None)
@@ -102,10 +102,6 @@ class AutoMigration:
         if count is None:
             count = self._store.count(SearchFilters.defaults())
         return f"{count:,} memories: `agent-memory migrate` makes them found by meaning too"
-
-    def _refuse_read_only(self) -> None:
-        if self._store.vectors.read_only:
-            raise opened_read_only(self._store.location)
 
     # Automatic --------------------------------------------------------------------------------
 
