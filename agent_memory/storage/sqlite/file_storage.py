@@ -57,11 +57,8 @@ def _disarm(copy: Path) -> None:
 
     Where that is not enough, the copy can be read, but not written.
     """
-    database = schema.open_vetted(copy, create=False)
-    try:
+    with contextlib.closing(schema.open_vetted(copy, create=False)) as database:
         if not database.can_write:
             with contextlib.suppress(StorageUntrusted), database.write(vetted=False):
                 schema.repair(database)
                 database.trust()
-    finally:
-        database.close()

@@ -126,12 +126,10 @@ def raw_of_file(path: Path, length: int) -> Iterator[bytes]:
         refuse_unfit_file(path)
         flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_NOFOLLOW
         connection = apsw.Connection(str(path), flags=flags)
-    try:
+    with contextlib.closing(connection):
         with translated(path):
             size = path.stat().st_size
         for offset in range(0, size, length):
             with translated(path):
                 data = read_raw(connection, 0, offset, min(length, size - offset))
             yield data
-    finally:
-        connection.close()

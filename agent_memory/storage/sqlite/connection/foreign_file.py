@@ -63,10 +63,8 @@ def schema_of(path: Path) -> Iterator[ForeignFile]:
     """Give the body a file as it stands on the disk, without what is in its log."""
     with translated(path):
         connection = read_only_media.connect_immutable(path.resolve())
-    try:
+    with contextlib.closing(connection):
         yield ForeignFile(connection, path)
-    finally:
-        connection.close()
 
 
 @contextlib.contextmanager
@@ -79,10 +77,8 @@ def copied(path: Path, folder: Path) -> Iterator[ForeignFile]:
     _copy(path, copy)
     with translated(path):
         connection = apsw.Connection(str(copy), flags=apsw.SQLITE_OPEN_READWRITE)
-    try:
+    with contextlib.closing(connection):
         yield ForeignFile(connection, path)
-    finally:
-        connection.close()
 
 
 def _copy(path: Path, copy: Path) -> None:

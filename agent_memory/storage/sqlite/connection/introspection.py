@@ -26,13 +26,10 @@ def statement_is_complete(sql: str) -> bool:
 
 def objects_made_by(sql: Iterable[str]) -> list[Row]:
     """Return what SQL statements make in an empty database: type, name and SQL of each object."""
-    connection = apsw.Connection(":memory:")
-    try:
+    with contextlib.closing(apsw.Connection(":memory:")) as connection:
         for statement in sql:
             connection.execute(statement)
         return list(connection.execute(SELECT_OBJECTS))
-    finally:
-        connection.close()
 
 
 def quoted(name: str) -> str:

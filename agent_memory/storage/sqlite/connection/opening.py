@@ -248,14 +248,11 @@ def _look(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
                 " stored last: restore a backup, or put the file back"
             )
         return
-    connection = read_only_media.connect_immutable(path)
-    try:
+    with contextlib.closing(read_only_media.connect_immutable(path)) as connection:
         _refuse_foreign_file(connection, path)
         _refuse_wide_texts(connection, path)
         refuse_version(path, _version_of_copy(connection) or int(connection.pragma("user_version")))
         _refuse_unknown_format(connection)
-    finally:
-        connection.close()
 
 
 def _refuse_unknown_format(connection: apsw.Connection) -> None:

@@ -69,14 +69,11 @@ def _change_counter(connection: apsw.Connection) -> bytes:
 def copy_pages(source: apsw.Connection, path: Path) -> None:
     """Copy what a file and its log hold into an empty file, damaged pages as they are."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
-    target = apsw.Connection(str(path), flags=flags)
-    try:
+    with contextlib.closing(apsw.Connection(str(path), flags=flags)) as target:
         target.pragma("journal_mode", "off")  # nobody reads it unless it is complete
         target.pragma("synchronous", "off")
         with overwriting(target, source, path):
             pass
-    finally:
-        target.close()
 
 
 @contextlib.contextmanager

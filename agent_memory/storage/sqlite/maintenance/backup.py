@@ -120,11 +120,8 @@ def copy_store(source: Path, target: Path, *, page_size: int | None = None) -> N
 def _fill(
     source: Path, target: Path, *, named: Path | None = None, page_size: int | None = None
 ) -> None:
-    reader = Database(source, create=False, read_only=True)
-    try:
+    with contextlib.closing(Database(source, create=False, read_only=True)) as reader:
         reader.copy_into(target, named=named, page_size=page_size)
-    finally:
-        reader.close()
     sync_to_disk(target)  # VACUUM INTO does not
 
 
@@ -301,8 +298,5 @@ def _described(path: Path, source: Path) -> BackupFile | None:
 
 
 def _count(path: Path) -> int:
-    reader = Database(path, create=False, read_only=True)
-    try:
+    with contextlib.closing(Database(path, create=False, read_only=True)) as reader:
         return int(reader.value("SELECT count(*) FROM memories"))
-    finally:
-        reader.close()

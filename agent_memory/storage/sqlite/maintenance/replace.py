@@ -96,11 +96,9 @@ def _summary(database: Database) -> FileSummary:
 def summarize_backup(backup: Path) -> FileSummary:
     """Return the summary of a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and others."""
     reader = Database(backup, create=False, read_only=True, refuse_version=schema.refuse_newer)
-    try:
+    with contextlib.closing(reader):
         schema.refuse_incomplete(reader)
         return _summary(reader)
-    finally:
-        reader.close()
 
 
 def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) -> CheckReport:
