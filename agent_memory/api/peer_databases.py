@@ -10,7 +10,7 @@ from typing import Final
 from agent_memory.errors import ValidationError
 from agent_memory.formats.peers.database_rows import entries_of
 from agent_memory.formats.peers.qdrant_points import entries_of_point
-from agent_memory.formats.protocol import Sample
+from agent_memory.formats.protocol import Reader, Sample
 from agent_memory.models.portable import Entry, PassedOver
 from agent_memory.runtime.addresses import ServerAddress
 from agent_memory.storage.opening import file_storage, rows_on_server
@@ -19,11 +19,10 @@ _MAGIC: Final = b"SQLite format 3\x00"
 
 
 @dataclass(frozen=True, slots=True)
-class PeerDatabase:
+class PeerDatabase(Reader):
     """The database of one program. It is read as a copy: nothing is written, not even beside it."""
 
     name: str
-    skips_bad: bool = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether it has that program's tables."""
@@ -43,11 +42,10 @@ def entries_on_server(server: ServerAddress) -> Iterator[Entry | PassedOver]:
             yield from entries_of(LANGGRAPH.name, table, row, f"{table}, row {number}")
 
 
-class Mem0:
+class Mem0(Reader):
     """mem0's memories: the points of its local Qdrant, or the newest states of its history."""
 
     name = "mem0"
-    skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether it is one of its databases, or the folder of one."""

@@ -6,16 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agent_memory.api.memory import AgentMemory
-from agent_memory.formats.protocol import Sample, Source, Written
+from agent_memory.formats.protocol import Codec, Sample, Source, Written
 from agent_memory.models.portable import Entry
 
 
-class _Sqlite:
+class _Sqlite(Codec):
     """The format ``sqlite``. What is read is a copy: the file itself is left as it is."""
 
     name = "sqlite"
-    is_folder = False
-    skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether this is an SQLite database."""

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 from agent_memory.errors import ValidationError
 from agent_memory.formats.json_reader import JsonItem, may_stand_around, read_items, unwrapped
 from agent_memory.formats.jsonl import read_lines
-from agent_memory.formats.protocol import Sample, Source, Written
+from agent_memory.formats.protocol import Codec, Sample, Source, Written
 from agent_memory.formats.record_shapes import (
     ParsedItem,
     entries,
@@ -30,7 +30,7 @@ _plain: Final = JSONDecoder()
 
 
 @dataclass(slots=True)
-class JsonArray:
+class JsonArray(Codec):
     """An array with one memory a line. What is read may have any of the shapes.
 
     Also read are objects one after another, and an object around a list, as a search returns it.
@@ -38,14 +38,10 @@ class JsonArray:
 
     name: str
     write_one: Callable[[Memory], str]
-    is_asked: bool
-    """Whether it is this format that knows a file by its content."""
-    is_folder: bool = False
-    skips_bad: bool = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether it begins as JSON does, and is no JSONL."""
-        if not self.is_asked or sample.is_folder:
+        if sample.is_folder:
             return False
         return sample.text().startswith(("[", "{")) and not _is_by_line(sample)
 
@@ -71,19 +67,15 @@ class JsonArray:
 
 
 @dataclass(slots=True)
-class JsonLines:
+class JsonLines(Codec):
     """One memory a line. A line that cannot be read does not keep the next from being read."""
 
     name: str
     write_one: Callable[[Memory], str]
-    is_asked: bool
-    """Whether it is this format that knows a file by its content."""
-    is_folder: bool = False
-    skips_bad: bool = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether an object stands on the first line, and the next on the next."""
-        return self.is_asked and not sample.is_folder and _is_by_line(sample)
+        return not sample.is_folder and _is_by_line(sample)
 
     def read(self, path: Path) -> Iterator[Entry]:
         """Yield the memories, and the agent that the first of them names."""
@@ -136,7 +128,7 @@ def _is_by_line(sample: Sample) -> bool:
     return not first[end:].strip() and second != "{"
 
 
-JSON: Final = JsonArray("json", memory_json, is_asked=True)
-JSONL: Final = JsonLines("jsonl", memory_json, is_asked=True)
-RECORD_JSON: Final = JsonArray("record-json", record_json, is_asked=False)
-RECORD_JSONL: Final = JsonLines("record-jsonl", record_json, is_asked=False)
+JSON: Final = JsonArray("json", memory_json)
+JSONL: Final = JsonLines("jsonl", memory_json)
+RECORD_JSON: Final = JsonArray("record-json", record_json)
+RECORD_JSONL: Final = JsonLines("record-jsonl", record_json)

@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats.peers.entries import pieces
-from agent_memory.formats.protocol import Sample, Source, Written
+from agent_memory.formats.protocol import Codec, Sample, Source, Written
 from agent_memory.formats.record_shapes import ParsedItem, entries, line_of, memory_json
 from agent_memory.formats.yaml_reader import read_yaml
 from agent_memory.formats.yaml_writer import flow
@@ -66,12 +66,11 @@ class Note(NamedTuple):
     text: str
 
 
-class Markdown:
+class Markdown(Codec):
     """A folder of notes, one a memory; or, to be read, a single file."""
 
     name = "markdown"
     is_folder = True
-    skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether it is a folder with Markdown in it, or a file named so."""

@@ -72,7 +72,7 @@ class Reader(Protocol):
 
     name: str
     """What ``--format`` calls it."""
-    skips_bad: bool
+    skips_bad: bool = False
     """Whether what is wrong is left out and told, and keeps nothing else from being taken in."""
 
     def recognises(self, sample: Sample) -> bool:
@@ -90,7 +90,7 @@ class Reader(Protocol):
 class Codec(Reader, Protocol):
     """A format. Its module has one object of it, and the table in ``registry`` names that."""
 
-    is_folder: bool
+    is_folder: bool = False
     """Whether it is a folder of files."""
 
     def read(self, path: Path) -> Iterator[Entry]:

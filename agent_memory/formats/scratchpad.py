@@ -51,12 +51,10 @@ _BEGINS: Final = re.compile(
 _HAS_MEMORIES: Final = re.compile(r"^[\"']?memories[\"']?\s*:(?=\s|$)", re.MULTILINE)
 
 
-class ScratchpadYaml:
+class ScratchpadYaml(Codec):
     """The hot set: A's ``scratchpad.yaml``, to the letter."""
 
     name = "scratchpad"
-    is_folder = False
-    skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether it is a mapping that begins with a key of A's and has ``memories``.
@@ -100,10 +98,6 @@ class BackupYaml(ScratchpadYaml):
     """All memories with all of their fields, in the same format."""
 
     name = "backup"
-
-    def recognises(self, sample: Sample) -> bool:  # noqa: ARG002 - the protocol's
-        """Recognise nothing: what is in this format, ``scratchpad`` reads."""
-        return False
 
     def write(self, path: Path, source: Source) -> Written:
         """Write all memories, archived ones too."""

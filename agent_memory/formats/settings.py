@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_memory.errors import ValidationError
 from agent_memory.formats import json_reader
 from agent_memory.formats.json_reader import JsonItem
-from agent_memory.formats.protocol import Sample, Source, Written
+from agent_memory.formats.protocol import Codec, Sample, Source, Written
 from agent_memory.formats.yaml_reader import read_items
 from agent_memory.models.agent import AgentConfig, AgentStats, MigrationInfo
 from agent_memory.models.portable import Entry, Section
@@ -50,12 +50,10 @@ _YAML_BEGINS: Final = re.compile(r"^(memory|session)\s*:", re.MULTILINE)
 _YAML_HAS: Final = re.compile(r"\b(migration|agent_identity)\s*:")
 
 
-class MetadataJson:
+class MetadataJson(Codec):
     """``metadata.json`` as A has it: an agent's settings and figures."""
 
     name = "metadata"
-    is_folder = False
-    skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether it is an object that tells an agent's settings or figures, whole."""
@@ -98,12 +96,10 @@ class MetadataJson:
         return Written(notes=["only the settings and figures: `store` has the memories"])
 
 
-class SettingsYaml:
+class SettingsYaml(Codec):
     """The settings of the migration as B has them, and B's block of a session's agent."""
 
     name = "settings"
-    is_folder = False
-    skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether one of the two blocks stands in it."""

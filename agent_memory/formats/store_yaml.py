@@ -46,12 +46,10 @@ _BEGINS: Final = re.compile(
 )
 
 
-class StoreYaml:
+class StoreYaml(Codec):
     """A whole store in one file that people can read and compare."""
 
     name = "store"
-    is_folder = False
-    skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether it says so in its first line."""

@@ -21,7 +21,7 @@ from agent_memory.models.portable import Entry
 _TYPES: Final = frozenset(kind.value for kind in MemoryKind)
 
 
-class Directory:
+class Directory(Codec):
     """Document E's storage format: see the Codec protocol."""
 
     name = "directory"

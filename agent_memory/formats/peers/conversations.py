@@ -51,14 +51,10 @@ class Conversations:
     """
 
     name: str
-    recognises_sample: Callable[[Sample], bool]
+    recognises: Callable[[Sample], bool]
     contents: Callable[[Path], Iterator[Content]]
     """Yield the conversations, and what was remembered of them all."""
     skips_bad: bool = True
-
-    def recognises(self, sample: Sample) -> bool:
-        """Return whether this is of the format."""
-        return self.recognises_sample(sample)
 
     def read(self, path: Path) -> Iterator[Entry | PassedOver]:
         """Yield each message as a memory, of the session that the conversation was."""

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Final
 
 from agent_memory.formats.jsonl import Line, read_lines
 from agent_memory.formats.peers.entries import memories
-from agent_memory.formats.protocol import Sample
+from agent_memory.formats.protocol import Reader, Sample
 from agent_memory.models.fields import to_json
 from agent_memory.models.graph import clean_name
 from agent_memory.models.portable import Entry, PassedOver, Section, content_id
@@ -27,11 +27,10 @@ _ENDS: Final = {"source_id": "from", "target_id": "to"}
 _FIRST: Final = re.compile(r'\{\s*"type"\s*:\s*"(entity|relation)"')
 
 
-class McpMemory:
+class McpMemory(Reader):
     """Reads ``memory.jsonl``, which older versions called ``memory.json``."""
 
     name = _NAME
-    skips_bad = False
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether the first line is an entity or a relation."""
