@@ -12,7 +12,6 @@ from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.embeddings.registry import EmbedderSpec, refuse_unknown
 from agent_memory.errors import MemoryNotFound, ValidationError
-from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.duplicate import DuplicatePolicy
 from agent_memory.models.enums import MemoryOrder, is_decision, is_secret_decision
 from agent_memory.models.fields import clean_label, is_memory_id, new_session_name
@@ -223,7 +222,7 @@ def check_fraction(threshold: float, *, name: str = "similarity_threshold") -> f
     return threshold
 
 
-def choose_embedder(spec: EmbedderSpec, config: MemoryToolConfig) -> EmbedderSpec:
+def choose_embedder(spec: EmbedderSpec) -> EmbedderSpec:
     """Return which embedder is wanted: given, else from the environment, else the file's.
 
     Raises ``ConfigurationError`` for a name that there is not, and for what is no embedder.
@@ -231,9 +230,6 @@ def choose_embedder(spec: EmbedderSpec, config: MemoryToolConfig) -> EmbedderSpe
     if isinstance(spec, str) and spec == "auto":
         spec = os.environ.get(EMBEDDER_VARIABLE, "").strip() or spec
     refuse_unknown(spec)
-    is_auto = isinstance(spec, str) and spec == "auto"
-    if is_auto and "embedding_model" in config.model_fields_set:
-        return f"openai:{config.embedding_model}"
     return spec
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.api.arguments import check_fraction, join_filters
-from agent_memory.api.plain_arguments import check_query, check_whole_number
+from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.api.retrieval import RetrievalVerbs
 from agent_memory.api.writing import WritingVerbs, log_secrets
 from agent_memory.errors import SecretFound, ValidationError
@@ -18,18 +18,17 @@ from agent_memory.services.search.ranking import RankingRates
 from agent_memory.services.search.request import SearchRequest
 
 if TYPE_CHECKING:
+    from agent_memory.extraction.llm.registry import ModelSpec
     from agent_memory.extraction.transcript import Transcript
     from agent_memory.models.conversation import Message
     from agent_memory.models.decision import Decision, DecisionOutcome, Review
     from agent_memory.models.documents.responses import AddMemoryResponse
     from agent_memory.models.graph import EdgeView
-    from agent_memory.models.protocols import LanguageModel
     from agent_memory.models.safety import FoundSecrets
 
     Messages = (
         str | Mapping[str, Any] | Message | Sequence[Mapping[str, Any] | Message] | Transcript
     )
-    ModelSpec = LanguageModel | Callable[..., Any] | str | Mapping[str, Any]
 
 MIN_CONFIDENCE: Final = 0.6
 """A decision that is less sure than this deletes nothing: somebody is asked (``reviews``)."""
@@ -47,7 +46,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         run_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         infer: bool = True,
-        llm: ModelSpec | None = None,
+        llm: ModelSpec = None,
         extraction_prompt: str | None = None,
         update_prompt: str | None = None,
         min_confidence: float = MIN_CONFIDENCE,
@@ -222,17 +221,12 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
     def _look_up(self, text: str, filters: SearchFilters, *, limit: int) -> list[Memory]:
         """Return the memories that have most to do with a text, and take no notes of it."""
         request = SearchRequest(
-            query=check_query(text),
+            query=text,
             filters=filters,
             limit=limit,
-            threshold=None,
             rates=RankingRates(0.0, 0.0),  # what is old is known as well
-            now=None,
-            explain=False,
         )
-        meaning = self._embedding.of_query(request.query)
-        results = self._store.searches.search(request, meaning, now=self._now())
-        return [hit.memory for hit in results]
+        return [hit.memory for hit in self._look(request)]
 
     def _edges(self, user_id: str | None, run_id: str | None) -> list[EdgeView]:
         """Return what holds in one user's graph; for ``None``, in that of nobody in particular."""

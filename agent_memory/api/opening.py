@@ -163,8 +163,7 @@ class OpenMemory(WithCheckedFlags):
             "session_id": self.session_id,
             "on_event": None,
         }
-        # Without the model that is set, which would make another embedder's file OpenAI's.
-        spec = choose_embedder(chosen["embedder"], MemoryToolConfig.defaults())
+        spec = choose_embedder(chosen["embedder"])
         self._opened_store = Store(
             address,
             agent_id=agent_id,
