@@ -20,7 +20,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.reports import ErasedCopy, ErasureReceipt
 from agent_memory.runtime.files import beside
 from agent_memory.services.erasure import side_files
-from agent_memory.services.erasure.proof import Proof
+from agent_memory.services.erasure.proof import Proof, Verdict
 from agent_memory.services.erasure.tombstones import (
     Tombstones,
     mark_erased,
@@ -117,7 +117,7 @@ class ErasureService:
         if not ids:
             advice = "name one memory at least; `finish` completes an erasure that was interrupted"
             raise ValidationError.of("memory_ids", advice, ids)
-        copies = self._refuse(ids, backups=backups)
+        copies = self.refuse(ids, backups=backups)
         if not self._has_files:
             return self._erase_rows(_Erasure(ids, session_id, self._clock(), new_key(self._engine)))
         if not backups:  # they are told of alone, the backup before this erasure among them
@@ -140,18 +140,9 @@ class ErasureService:
         with self._engine.read():
             proof.look_through_rows(self._engine)
             verdict = proof.judge(self._engine)
-        return ErasureReceipt(
-            ids=list(erasure.ids),
-            memories=removed.memories,
-            changes=removed.changes,
-            embeddings=removed.embeddings,
-            files_scanned=proof.files,
-            bytes_scanned=proof.bytes,
-            found=problems + verdict.lines(besides=()),
-            also_in=[memory_id for memory_id, _ in verdict.also_in.most_common(_MOST_NAMED)],
-            beyond=self._engine.erasure.places_beyond(),
-            erased_at=erasure.now,
-        )
+        found = problems + verdict.lines(besides=())
+        receipt = _receipt(erasure, removed, proof, verdict, found)
+        return receipt.model_copy(update={"beyond": self._engine.erasure.places_beyond()})
 
     def _erase(self, erasure: _Erasure, copies: _Copies, *, backups: bool) -> ErasureReceipt:
         """Erase in the copies, if ``backups``, and in the file; look what is left, and report."""
@@ -167,19 +158,10 @@ class ErasureService:
         # An erasure that was interrupted left a backup without the rows, but not written anew.
         for path in copies.interrupted(verdict.left.keys()) if backups else ():
             copies.done[path] = self._erase_in_copy(path, erasure)
-        return ErasureReceipt(
-            ids=list(erasure.ids),
-            memories=removed.memories,
-            changes=removed.changes,
-            embeddings=removed.embeddings,
-            with_backups=backups,
-            backups=copies.reports(verdict.left.keys()),
-            files_scanned=proof.files,
-            bytes_scanned=proof.bytes,
-            found=problems + verdict.lines(besides=copies.done),
-            also_in=[memory_id for memory_id, _ in verdict.also_in.most_common(_MOST_NAMED)],
-            erased_at=erasure.now,
-        )
+        found = problems + verdict.lines(besides=copies.done)
+        receipt = _receipt(erasure, removed, proof, verdict, found)
+        reports = copies.reports(verdict.left.keys())
+        return receipt.model_copy(update={"with_backups": backups, "backups": reports})
 
     def tombstones(self) -> list[Tombstone]:
         """Return what is known as erased, oldest first."""
@@ -202,11 +184,8 @@ class ErasureService:
                 or tombstones.has_content(memory.content, memory.user_id)
             }
 
-    def refuse(self, memory_ids: Sequence[str], *, backups: bool) -> None:
-        """Raise what ``erase`` would raise before it changes anything."""
-        self._refuse(memory_ids, backups=backups)
-
-    def _refuse(self, ids: Sequence[str], *, backups: bool) -> _Copies:
+    def refuse(self, ids: Sequence[str], *, backups: bool) -> _Copies:
+        """Raise what ``erase`` would raise before it changes anything; return the copies."""
         if backups:
             require(self._engine, Capability.FILE_BACKUP)
         copies = self._copies(ids) if backups else _Copies()
@@ -281,6 +260,22 @@ class ErasureService:
                 proof.look_through_copy(path)
             except StorageError as error:
                 copies.done[path] = done.model_copy(update={"problem": str(error)})
+
+
+def _receipt(
+    erasure: _Erasure, removed: RemovedRows, proof: Proof, verdict: Verdict, found: list[str]
+) -> ErasureReceipt:
+    return ErasureReceipt(
+        ids=list(erasure.ids),
+        memories=removed.memories,
+        changes=removed.changes,
+        embeddings=removed.embeddings,
+        files_scanned=proof.files,
+        bytes_scanned=proof.bytes,
+        found=found,
+        also_in=[memory_id for memory_id, _ in verdict.also_in.most_common(_MOST_NAMED)],
+        erased_at=erasure.now,
+    )
 
 
 def _problems_of(*steps: Callable[[], None]) -> list[str]:

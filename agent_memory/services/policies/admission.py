@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,7 @@ class Admission:
         """Raise ``LimitReached`` for a change that brings a memory under a limit with no room."""
         if self._policy is None:
             return
-        before, after = _amounts_of([existing]), _amounts_of([changed])
+        before, after = _amount_of(existing), _amount_of(changed)
         for kind, (count, size) in after.items():
             had_count, had_size = before.get(kind, (0, 0))
             self._refuse(kind, count - had_count, size - had_size)
@@ -85,7 +85,7 @@ class Admission:
     def refuse_beyond(self, memory: Incoming) -> None:
         """Raise ``LimitReached`` for one memory more than there may be."""
         if self._policy is not None:
-            for kind, (count, size) in _amounts_of([memory]).items():
+            for kind, (count, size) in _amount_of(memory).items():
                 self._refuse(kind, count, size)
 
     def _refuse(self, kind: MemoryKind, count: int, size: int) -> None:
@@ -111,17 +111,13 @@ class Admission:
         self._counted[kind] = (counted[0] + count, counted[1] + size)
 
 
-def _amounts_of(incoming: Iterable[Incoming]) -> dict[MemoryKind, tuple[int, int]]:
-    """Count memories and the bytes of their contents, by kind; archived ones are free."""
-    amounts: dict[MemoryKind, tuple[int, int]] = {}
-    for memory in incoming:
-        value_of = memory.get if isinstance(memory, Mapping) else partial(getattr, memory)
-        if value_of("archived", False):
-            continue
-        kind = MemoryKind(value_of("kind", None) or MemoryKind.LEARNING)
-        count, size = amounts.get(kind, (0, 0))
-        amounts[kind] = (count + 1, size + len(str(value_of("content", "")).encode()))
-    return amounts
+def _amount_of(memory: Incoming) -> dict[MemoryKind, tuple[int, int]]:
+    """Return, by kind, that it is one memory and its bytes of content; archived ones are free."""
+    value_of = memory.get if isinstance(memory, Mapping) else partial(getattr, memory)
+    if value_of("archived", False):
+        return {}
+    kind = MemoryKind(value_of("kind", None) or MemoryKind.LEARNING)
+    return {kind: (1, len(str(value_of("content", "")).encode()))}
 
 
 def storable_row(row: RowValues, *, moment: str) -> RowValues:
