@@ -152,14 +152,8 @@ class ListRecentArguments(Arguments):
     )
 
 
-class PromoteArguments(Arguments):
-    """``memory_promote``."""
-
-    memory_id: MemoryId
-
-
-class GetArguments(Arguments):
-    """``memory_get``."""
+class MemoryArguments(Arguments):
+    """``memory_get``, ``memory_promote`` and ``memory_forget``."""
 
     memory_id: MemoryId
 
@@ -172,12 +166,6 @@ class UpdateArguments(Arguments):
     category: str | None = Field(None, description="The new category.")
     tags: Words | None = Field(None, description="All tags; they replace the old ones.")
     metadata: dict[str, Any] | None = Field(None, description="Replaces the old metadata.")
-
-
-class ForgetArguments(Arguments):
-    """``memory_forget``."""
-
-    memory_id: MemoryId
 
 
 class ToldMessage(Arguments):

@@ -8,11 +8,9 @@ from typing import Any, Final, Literal
 from agent_memory.integrations.tools.arguments import (
     AddArguments,
     Arguments,
-    ForgetArguments,
-    GetArguments,
     GraphArguments,
     ListRecentArguments,
-    PromoteArguments,
+    MemoryArguments,
     ResolveArguments,
     ReviewsArguments,
     SearchArguments,
@@ -76,7 +74,7 @@ TOOLS: Final = (
         "memory_get",
         "Read a memory",
         "Read one memory whole, with its metadata: after a search that shortened its text.",
-        GetArguments,
+        MemoryArguments,
         is_read_only=True,
     ),
     Tool(
@@ -91,13 +89,13 @@ TOOLS: Final = (
         "Keep a memory at hand",
         "Put a memory into the scratchpad, which is shown at the start of every session. For the"
         " few that always matter.",
-        PromoteArguments,
+        MemoryArguments,
     ),
     Tool(
         "memory_forget",
         "Forget a memory",
         "Delete a memory that is wrong, or that the user wants forgotten. Its owner can undo that.",
-        ForgetArguments,
+        MemoryArguments,
         is_destructive=True,
     ),
     Tool(

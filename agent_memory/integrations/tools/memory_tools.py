@@ -32,11 +32,9 @@ from agent_memory.integrations.identity import opener_of
 from agent_memory.integrations.tools.arguments import (
     MOST_RESULTS,
     AddArguments,
-    ForgetArguments,
-    GetArguments,
     GraphArguments,
     ListRecentArguments,
-    PromoteArguments,
+    MemoryArguments,
     ResolveArguments,
     ReviewsArguments,
     SearchArguments,
@@ -250,7 +248,7 @@ class MemoryTools:
             "backend": memory.backend.value,
         }
 
-    def _get(self, memory: MemoryOrSession, request: GetArguments) -> dict[str, Any]:
+    def _get(self, memory: MemoryOrSession, request: MemoryArguments) -> dict[str, Any]:
         return {"notice": DATA_NOTICE, "memory": _whole(_existing(memory, request.memory_id))}
 
     def _update(self, memory: MemoryOrSession, request: UpdateArguments) -> dict[str, Any]:
@@ -265,10 +263,10 @@ class MemoryTools:
         is_changed = now.version != before.version
         return {"memory": _whole(now), "changed": is_changed, **_warning(now.id, secrets)}
 
-    def _promote(self, memory: MemoryOrSession, request: PromoteArguments) -> dict[str, Any]:
+    def _promote(self, memory: MemoryOrSession, request: MemoryArguments) -> dict[str, Any]:
         return memory.promote(request.memory_id).model_dump()
 
-    def _forget(self, memory: MemoryOrSession, request: ForgetArguments) -> dict[str, Any]:
+    def _forget(self, memory: MemoryOrSession, request: MemoryArguments) -> dict[str, Any]:
         gone = memory.delete(request.memory_id)
         return {"memory_id": gone.id, "forgotten": True}
 
