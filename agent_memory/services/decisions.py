@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -13,7 +13,8 @@ from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
-from agent_memory.services.unit_of_work import UnitOfWork, enter_scratchpad, repeated_if_undone
+from agent_memory.services.unit_of_work import Service, enter_scratchpad, repeated_if_undone
+from agent_memory.services.writing.duplicates import complete_fingerprints
 from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
 from agent_memory.services.writing.update import recorded, signed, update
 from agent_memory.storage.engine import Engine
@@ -35,21 +36,8 @@ class AppliedDecisions:
     problems: list[str] = field(default_factory=list)
 
 
-class DecisionService:
-    """Carries out decisions in one agent's file. Threads may share it.
-
-    ``complete`` makes the fingerprints that are missing, in transactions of its own.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        unit_of_work: UnitOfWork,
-        complete: Callable[[], None],
-    ) -> None:
-        self._engine = engine
-        self._unit_of_work = unit_of_work
-        self._complete = complete
+class DecisionService(Service):
+    """Carries out decisions in one agent's file."""
 
     @repeated_if_undone
     def apply(
@@ -66,7 +54,7 @@ class DecisionService:
         was to be its new text is stored as a memory of its own. A duplicate is not stored again,
         unless ``keep_copies``. ``is_confidential`` tells of a refusal no more than that it was one.
         """
-        self._complete()
+        complete_fingerprints(self._engine)
         with self._unit_of_work.write() as now:
             before = self._engine.operations.last_number()
             application = _Application(

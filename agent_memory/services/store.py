@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, Final
 from agent_memory.errors import (
     ConfigurationError,
     MemoryNotFound,
-    StorageCorrupt,
     StorageReadOnly,
     ValidationError,
     opened_read_only,
@@ -134,16 +133,14 @@ class Store:
         """Decisions of a conversation, applied in one transaction."""
         from agent_memory.services.decisions import DecisionService  # noqa: PLC0415
 
-        return DecisionService(self._engine, self._unit_of_work, self._complete_fingerprints)
+        return DecisionService(self._engine, self._unit_of_work, self._clock)
 
     @cached_property
     def statistics(self) -> StatisticsService:
         """How the memory grew, and how it is used."""
         from agent_memory.services.statistics.service import StatisticsService  # noqa: PLC0415
 
-        return StatisticsService(
-            self._engine, self._unit_of_work, self._clock, self._complete_fingerprints
-        )
+        return StatisticsService(self._engine, self._unit_of_work, self._clock)
 
     @cached_property
     def graph(self) -> GraphService:
@@ -195,7 +192,7 @@ class Store:
         """
         fingerprints = fingerprints_of(memories)  # before the transaction: others need not wait
         reports_similar = not is_list and has_listener(on_duplicate)
-        self._complete_fingerprints()
+        duplicates.complete_fingerprints(self._engine)
         with (
             unwrapped_failure(),
             contextlib.ExitStack() as afterwards,
@@ -231,19 +228,6 @@ class Store:
     def raise_if_conflicting(self, memory: Memory) -> None:
         """Raise ``ValidationError`` where a memory of this id has another content."""
         is_stored(self._engine, memory)
-
-    def _complete_fingerprints(self) -> None:
-        """Make the fingerprints of rows that another program wrote, a page a transaction."""
-        while self._engine.can_write and not self._engine.fingerprints.is_complete():
-            with self._engine.write(durable=False):
-                done = self._engine.fingerprints.complete_page()
-                # Here, where nobody else can have changed the same memories again.
-                if self._engine.fingerprints.is_left(done):
-                    raise StorageCorrupt(
-                        f"{self.location} is damaged: what is written into the table fingerprints"
-                        " is not there afterwards. Restore a backup; `agent-memory check` says what"
-                        " is wrong"
-                    )
 
     @repeated_if_undone
     def update(
@@ -372,7 +356,7 @@ class Store:
         self, content: str, *, user_id: str | None, run_id: str | None
     ) -> list[Duplicate]:
         """Return the memories that say what a text says, or much of it, best first."""
-        self._complete_fingerprints()
+        duplicates.complete_fingerprints(self._engine)
         self._unit_of_work.flush()
         with self._engine.read():
             return duplicates.all_of(
@@ -381,7 +365,7 @@ class Store:
 
     def duplicate_groups(self) -> Iterator[DuplicateGroup]:
         """Yield the groups of memories that say the same, oldest first."""
-        self._complete_fingerprints()
+        duplicates.complete_fingerprints(self._engine)
         yield from duplicates.groups(self._engine)
 
     def scratchpad(self, owner: Owner | None = None, *, for_context: bool = False) -> list[Memory]:

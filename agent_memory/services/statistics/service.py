@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Any, Final
@@ -25,7 +25,8 @@ from agent_memory.models.times import age_in_days, format_time, read_stored_time
 from agent_memory.services.policies import retention
 from agent_memory.services.statistics.periods import Periods, is_day
 from agent_memory.services.statistics.recalls import RecallLog
-from agent_memory.services.unit_of_work import Service, UnitOfWork
+from agent_memory.services.unit_of_work import Service
+from agent_memory.services.writing.duplicates import complete_fingerprints
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.statistics_queries import DayOfChanges, StatisticsField, Totals
 
@@ -47,16 +48,6 @@ _LEAST_SEARCHES: Final = 10
 class StatisticsService(Service):
     """Counts what is in a file and in its event log."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        unit_of_work: UnitOfWork,
-        clock: Callable[[], datetime],
-        complete_fingerprints: Callable[[], object],
-    ) -> None:
-        super().__init__(engine, unit_of_work, clock)
-        self._complete_fingerprints = complete_fingerprints
-
     def statistics(
         self, events: Iterable[MemoryEvent], *, since: datetime | None, limit: int
     ) -> MemoryStatistics:
@@ -65,7 +56,7 @@ class StatisticsService(Service):
         # Rows of another program have none. While somebody writes, or the disk is full, these are
         # not looked at for duplicates: figures are no reason to wait, or to fail.
         with suppress(StorageLocked, StorageFull), self._engine.nowait():
-            self._complete_fingerprints()
+            complete_fingerprints(self._engine)
         self._unit_of_work.flush()
         # On a connection of its own: no other thread waits for the second that this may take.
         with self._engine.reader() as engine:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agent_memory.errors import DuplicateMemory, described
+from agent_memory.errors import DuplicateMemory, StorageCorrupt, described
 from agent_memory.models.columns import COLUMNS
 from agent_memory.models.duplicate import Duplicate, DuplicateGroup
 from agent_memory.models.enums import Importance
@@ -43,6 +43,20 @@ _ENTRY: Final = re.compile(
     r"(?:\s+\((?P<tags>[^()]+)\))?(?:\s+\{(?P<id>[A-Za-z0-9_.:-]{1,128}) by [^{}]+\})?"
 )
 _WORD_OR_DATE: Final = re.compile(r"[^\W\d_]{2}|\[\d{4}-\d\d-\d\d\]")
+
+
+def complete_fingerprints(engine: Engine) -> None:
+    """Make the fingerprints of rows that another program wrote, a page a transaction."""
+    while engine.can_write and not engine.fingerprints.is_complete():
+        with engine.write(durable=False):
+            done = engine.fingerprints.complete_page()
+            # Here, where nobody else can have changed the same memories again.
+            if engine.fingerprints.is_left(done):
+                raise StorageCorrupt(
+                    f"{engine.location} is damaged: what is written into the table fingerprints"
+                    " is not there afterwards. Restore a backup; `agent-memory check` says what"
+                    " is wrong"
+                )
 
 
 def find(engine: Engine, query: DuplicateQuery, fingerprint: int) -> list[Duplicate]:
