@@ -86,8 +86,8 @@ Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
 # C's documents ------------------------------------------------------------------------------------
 
 
-class EntityMetadata(SparseRecord):
-    """Whose an entity is, how sure it is, and which memories speak of it."""
+class _Metadata(SparseRecord):
+    """Whose something is, and how sure it is."""
 
     user_id: Label
     agent_id: Label | None = None
@@ -95,6 +95,11 @@ class EntityMetadata(SparseRecord):
     created_at: UtcDatetime
     updated_at: UtcDatetime
     confidence: Confidence
+
+
+class EntityMetadata(_Metadata):
+    """Whose an entity is, how sure it is, and which memories speak of it."""
+
     source_memory_ids: list[MemoryId]
 
 
@@ -108,15 +113,9 @@ class Entity(SparseRecord):
     metadata: EntityMetadata
 
 
-class RelationshipMetadata(SparseRecord):
+class RelationshipMetadata(_Metadata):
     """Whose a relationship is, how sure it is, and which memory says so."""
 
-    user_id: Label
-    agent_id: Label | None = None
-    run_id: Label | None = None
-    created_at: UtcDatetime
-    updated_at: UtcDatetime
-    confidence: Confidence
     source_memory_id: MemoryId | None = None
     temporal_context: Text | None = None
 

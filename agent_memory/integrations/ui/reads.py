@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from itertools import islice
 from typing import Any, Final
@@ -17,6 +16,7 @@ from agent_memory import (
     MemoryEvent,
     MemoryOrder,
     MemorySearchResult,
+    estimate_tokens,
 )
 from agent_memory.integrations.ui.queries import Query
 
@@ -26,8 +26,6 @@ _BEGINNING: Final = 400
 """Characters of a text in a list; the view of the memory has all of it."""
 _NEIGHBOURS: Final = 5
 _MOST_GROUPS: Final = 50
-_BYTES_A_TOKEN: Final = 4
-"""As ``context`` estimates tokens."""
 
 
 def overview(memory: AgentMemory, _: Query) -> dict[str, Any]:
@@ -177,7 +175,7 @@ def context(memory: AgentMemory, query: Query) -> dict[str, Any]:
         "scratchpad": [entry.model_dump(mode="json") for entry in scratchpad.memories],
         "max_size": scratchpad.max_size,
         "text": text,
-        "tokens": math.ceil(len(text.encode(errors="replace")) / _BYTES_A_TOKEN),
+        "tokens": estimate_tokens(text),
         "budget": budget,
     }
 
