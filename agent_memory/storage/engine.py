@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from agent_memory.models.agent import CheckReport, ServerInfo
     from agent_memory.models.reports import BackupFile
     from agent_memory.storage.change_records import FileSummary, Purged, Replaced
-    from agent_memory.storage.erasure_queries import ErasureQueries
     from agent_memory.storage.event_log import EventLog
     from agent_memory.storage.graph_tables import GraphMaintenance, GraphTable
     from agent_memory.storage.indexes import (
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
         SimilarityQueries,
         VectorIndex,
     )
-    from agent_memory.storage.statistics_queries import StatisticsQueries
+    from agent_memory.storage.queries import ErasureQueries, StatisticsQueries
     from agent_memory.storage.stored_rows import StoredRows
     from agent_memory.storage.tables import (
         AgentTable,

@@ -28,7 +28,7 @@ from agent_memory.services.statistics.recalls import RecallLog
 from agent_memory.services.unit_of_work import Service
 from agent_memory.services.writing.duplicates import complete_fingerprints
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.statistics_queries import DayOfChanges, StatisticsField, Totals
+from agent_memory.storage.queries import DayOfChanges, StatisticsField, Totals
 
 _FIELDS: Final[dict[str, StatisticsField]] = {
     "categories": "category",

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Final
 
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.statistics_queries import DayOfChanges, StatisticsField, Totals
+from agent_memory.storage.queries import DayOfChanges, StatisticsField, Totals
 
 # The source as JSON: PostgreSQL cannot make a text of every JSON string, such as "\u0000".
 _COLUMNS: Final[dict[StatisticsField, str]] = {

@@ -10,8 +10,7 @@ from agent_memory.errors import StorageError
 from agent_memory.models.columns import COLUMNS
 from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.fields import is_memory_id, is_named_session, to_json
-from agent_memory.models.times import format_time
-from agent_memory.storage.excerpts import EXCERPT_COLUMNS, excerpt_of_values
+from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.filters import (
     EVERYTHING,
     NOT_ARCHIVED,
@@ -22,7 +21,7 @@ from agent_memory.storage.filters import (
     HasTag,
     spread_rows,
 )
-from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals
+from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals, read_list
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import (
     Condition,
@@ -47,8 +46,8 @@ INSERT INTO memories ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS
 _SELECT_BY_ID: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.id = ?"
 _SELECT_BY_SEQ: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE m.seq IN (SELECT value FROM json_each(?))"""
-_EXCERPTS: Final = f"""
-SELECT m.seq, {", ".join(f"m.{name}" for name in EXCERPT_COLUMNS)} FROM memories AS m"""
+_OF_EXCERPT: Final = [f"m.{name}" for name in MemoryExcerpt._fields if name != "agent_id"]
+_EXCERPTS: Final = f"SELECT m.seq, {', '.join(_OF_EXCERPT)} FROM memories AS m"
 _SELECT_EXCERPTS: Final = f"{_EXCERPTS} WHERE m.seq IN (SELECT value FROM json_each(?))"
 _SELECT_ONE: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.seq = ?"
 _SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
@@ -196,13 +195,13 @@ class MemoryTable(Table):
     def excerpts(self, row_ids: Iterable[int]) -> dict[int, MemoryExcerpt]:
         rows = self._db.rows(_SELECT_EXCERPTS, (to_json(list(row_ids)),))
         agent_id = self._agent.agent_id
-        return {row[0]: excerpt_of_values(row, agent_id) for row in rows}
+        return {row[0]: _excerpt_of(row, agent_id) for row in rows}
 
     def recent_excerpts(self, filters: Filter, *, limit: int) -> list[MemoryExcerpt]:
         condition = compiled(filters)
         sql = f"{_EXCERPTS} WHERE {condition.sql} ORDER BY {_NEWEST} LIMIT ?"
         rows = self._db.rows(sql, (*condition.values, limit))
-        return [excerpt_of_values(row, self._agent.agent_id) for row in rows]
+        return [_excerpt_of(row, self._agent.agent_id) for row in rows]
 
     def readable(self, *, after: int, until: int) -> list[Memory]:
         is_single = until - after <= 1
@@ -469,6 +468,21 @@ class MemoryTable(Table):
 
         agent_id = self._agent.agent_id
         return [memory_of_values(row, agent_id) for row in rows]
+
+
+def _excerpt_of(row: Row, agent_id: str) -> MemoryExcerpt:
+    """Make the excerpt of a row: its number, then the columns of an excerpt."""
+    _, memory_id, content, category, tags, timestamp, session, user_id = row
+    return MemoryExcerpt(
+        memory_id,
+        agent_id,
+        content,
+        category,
+        read_list(tags),
+        read_stored_time(timestamp),
+        session,
+        user_id,
+    )
 
 
 def _sorting(order: str) -> str:

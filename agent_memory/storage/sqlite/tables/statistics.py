@@ -6,9 +6,9 @@ from collections.abc import Collection
 from typing import Final
 
 from agent_memory.models.fields import to_json
+from agent_memory.storage.queries import DayOfChanges, StatisticsField, Totals
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.fingerprints import decoded
-from agent_memory.storage.statistics_queries import DayOfChanges, StatisticsField, Totals
 
 # Texts come as bytes: another program can store one that is not UTF-8.
 _COLUMNS: Final[dict[StatisticsField, str]] = {
