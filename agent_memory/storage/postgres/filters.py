@@ -19,6 +19,7 @@ from agent_memory.storage.filters import (
     AmongIds,
     AnyOf,
     Archived,
+    Condition,
     Equals,
     Filter,
     HasTag,
@@ -29,6 +30,7 @@ from agent_memory.storage.filters import (
     Not,
     Since,
     Until,
+    joined,
 )
 
 _REPLACEMENT: Final = "\ufffd"
@@ -37,13 +39,6 @@ _REPLACEMENT: Final = "\ufffd"
 _FEW: Final = 20_000
 """Rows that are listed from an index, in 4 ms, so that no other memory is looked at."""
 _INDEXED: Final = ("created_by_session", "user_id")
-
-
-class Condition(NamedTuple):
-    """A condition in SQL on ``m``, and the values for its placeholders."""
-
-    sql: str
-    values: tuple[Any, ...] = ()
 
 
 class Passing(NamedTuple):
@@ -69,7 +64,7 @@ class Passing(NamedTuple):
 def passing(filters: Filter) -> Passing:
     """Return what a filter lets pass of the postings."""
     listed = [_if_few(rows) for rows in map(_rows_of, _parts(filters)) if rows is not None]
-    return Passing(compiled(filters), _joined(listed, " AND ", empty="true"))
+    return Passing(compiled(filters), joined(listed, " AND ", empty="true"))
 
 
 def _parts(filters: Filter) -> Iterator[Filter]:
@@ -100,7 +95,7 @@ def _rows_of(filters: Filter) -> Condition | None:
         parts = [rows for rows in map(_rows_of, filters.parts) if rows is not None]
         if not parts or len(parts) < len(filters.parts):
             return None
-        union = _joined(parts, " UNION ALL ", empty="")
+        union = joined(parts, " UNION ALL ", empty="")
         return Condition(f"SELECT u.seq FROM ({union.sql}) AS u", union.values)
     if isinstance(filters, Since | Until) or (
         isinstance(filters, Equals) and filters.column in _INDEXED
@@ -119,12 +114,12 @@ def compiled(filters: Filter) -> Condition:
 
 @compiled.register
 def _(filters: All) -> Condition:
-    return _joined([compiled(part) for part in filters.parts], " AND ", empty="true")
+    return joined([compiled(part) for part in filters.parts], " AND ", empty="true")
 
 
 @compiled.register
 def _(filters: AnyOf) -> Condition:
-    return _joined([compiled(part) for part in filters.parts], " OR ", empty="false")
+    return joined([compiled(part) for part in filters.parts], " OR ", empty="false")
 
 
 @compiled.register
@@ -150,7 +145,7 @@ def _(filters: InCategories) -> Condition:
     if filters.foreign:
         sql = f"(readable_json(m.metadata) ->> '{ORIGINAL_CATEGORY}')"
         parts.append(_one_of(sql, filters.foreign))
-    return _joined(parts, " OR ", empty="false")
+    return joined(parts, " OR ", empty="false")
 
 
 def _one_of(sql: str, names: Sequence[str]) -> Condition:
@@ -211,22 +206,13 @@ def _(filters: NoRepeatOf) -> Condition:
 @compiled.register
 def _(filters: InMetadata) -> Condition:
     test = _OPERATORS[filters.operator](filters.operand)
-    return _joined([_at(path, test) for path in filters.paths], " OR ", empty="false")
+    return joined([_at(path, test) for path in filters.paths], " OR ", empty="false")
 
 
 def _same_tag(filters: HasTag) -> Condition:
     # The trigger that writes them leaves capitals outside ASCII as another program wrote them.
     tag = filters.tag
     return _same("t.tag", tag) if tag.isascii() else _same("folded(t.tag)", tag.casefold())
-
-
-def _joined(parts: list[Condition], word: str, *, empty: str) -> Condition:
-    if not parts:
-        return Condition(empty)
-    if len(parts) == 1:
-        return parts[0]
-    sql = "(" + word.join(part.sql for part in parts) + ")"
-    return Condition(sql, tuple(value for part in parts for value in part.values))
 
 
 def _same(column: str, value: str) -> Condition:

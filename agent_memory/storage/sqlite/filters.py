@@ -5,7 +5,7 @@ Every key and value is bound. What is put together into SQL is the text of this 
 
 from collections.abc import Callable, Sequence
 from functools import singledispatch
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
@@ -15,6 +15,7 @@ from agent_memory.storage.filters import (
     AmongIds,
     AnyOf,
     Archived,
+    Condition,
     Equals,
     Filter,
     HasTag,
@@ -25,15 +26,8 @@ from agent_memory.storage.filters import (
     Not,
     Since,
     Until,
+    joined,
 )
-
-
-class Condition(NamedTuple):
-    """A condition in SQL on ``m``, and the values for its question marks."""
-
-    sql: str
-    values: tuple[Any, ...] = ()
-
 
 _AMONG_TAGGED: Final = "m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE"
 _OF_USER: Final = "m.user_id = ?"
@@ -100,7 +94,7 @@ def compiled(filters: Filter) -> Condition:
 
 @compiled.register
 def _(filters: All) -> Condition:
-    condition = _joined([compiled(part) for part in filters.parts], " AND ", empty="1")
+    condition = joined([compiled(part) for part in filters.parts], " AND ", empty="1")
     if any(isinstance(part, AmongIds) for part in filters.parts):
         # Else SQLite goes through all that a user has, for the sake of a few ids.
         condition = condition._replace(sql=condition.sql.replace("m.user_id", "+m.user_id"))
@@ -109,7 +103,7 @@ def _(filters: All) -> Condition:
 
 @compiled.register
 def _(filters: AnyOf) -> Condition:
-    return _joined([compiled(part) for part in filters.parts], " OR ", empty="0")
+    return joined([compiled(part) for part in filters.parts], " OR ", empty="0")
 
 
 @compiled.register
@@ -136,7 +130,7 @@ def _(filters: InCategories) -> Condition:
         key = f"m.metadata ->> '{ORIGINAL_CATEGORY}'"
         sql = f"CASE WHEN json_valid(m.metadata) THEN {key} END"
         parts.append(_one_of(sql, filters.foreign))
-    return _joined(parts, " OR ", empty="0")
+    return joined(parts, " OR ", empty="0")
 
 
 def _one_of(sql: str, names: Sequence[str]) -> Condition:
@@ -204,16 +198,7 @@ def _(filters: NoRepeatOf) -> Condition:
 @compiled.register
 def _(filters: InMetadata) -> Condition:
     test = _OPERATORS[filters.operator](filters.operand)
-    return _joined([_at(path, test) for path in filters.paths], " OR ", empty="0")
-
-
-def _joined(parts: list[Condition], word: str, *, empty: str) -> Condition:
-    if not parts:
-        return Condition(empty)
-    if len(parts) == 1:
-        return parts[0]
-    sql = "(" + word.join(part.sql for part in parts) + ")"
-    return Condition(sql, tuple(value for part in parts for value in part.values))
+    return joined([_at(path, test) for path in filters.paths], " OR ", empty="0")
 
 
 def _at(path: list[str], test: Condition) -> Condition:

@@ -36,13 +36,13 @@ from agent_memory.storage.code_search import (
     rows_to_compare,
     scan,
 )
-from agent_memory.storage.filters import EVERYTHING, Equals, Filter
+from agent_memory.storage.filters import EVERYTHING, Condition, Equals, Filter
 from agent_memory.storage.quantization import as_number, code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
 from agent_memory.storage.sqlite import compared_vectors
 from agent_memory.storage.sqlite.compared_vectors import MOST_KEPT, ComparedVectors
 from agent_memory.storage.sqlite.connection import Database
-from agent_memory.storage.sqlite.filters import Condition, compiled, users_of
+from agent_memory.storage.sqlite.filters import compiled, users_of
 from agent_memory.storage.sqlite.kept_rows import KeptRows
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable

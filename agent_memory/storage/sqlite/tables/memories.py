@@ -16,6 +16,7 @@ from agent_memory.storage.filters import (
     NOT_ARCHIVED,
     All,
     AnyOf,
+    Condition,
     Equals,
     Filter,
     HasTag,
@@ -24,7 +25,6 @@ from agent_memory.storage.filters import (
 from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals, read_list
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import (
-    Condition,
     compiled,
     tags_of,
     users_of,
