@@ -110,10 +110,6 @@ class LifecycleVerbs(OpenMemory):
             check_whole_number("change_id", change_id, lowest=1)
         return self._store.lifecycle.undo(change_id, session_id=self.session_id, owner=owner)
 
-    def _own_change_ids(self, memory_id: str, owner: Owner) -> frozenset[int]:
-        """Return the changes of a memory while it was this owner's."""
-        return self._store.lifecycle.own_change_ids(memory_id, owner)
-
     def erase(
         self,
         memory_ids: str | Iterable[str] = (),

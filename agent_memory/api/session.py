@@ -174,7 +174,7 @@ class SessionMemory(WithCheckedFlags):
         Only those are told since which it belongs to this session.
         """
         self._refuse_unless("read")
-        own = self._memory._own_change_ids(memory_id, self._owner)
+        own = self._memory._store.lifecycle.own_change_ids(memory_id, self._owner)
         if not own:
             raise MemoryNotFound(memory_id)
         entries = self._memory.history(memory_id, limit=_MOST)

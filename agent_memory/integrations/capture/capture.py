@@ -105,19 +105,19 @@ class MemoryCapture:
         """
         if not self.config.observe_tool_outputs or is_our_tool(tool):
             return 0
-        return self._engine.offer(lambda: texts_of(result), source_of_tool(tool))
+        return self._engine.offer(result, source_of_tool(tool))
 
     def turn(self, text: str, role: str = "assistant") -> int:
         """Look through what the ``role`` said, as ``tool_output`` does."""
         if not self.config.observe_turn_completions:
             return 0
-        return self._engine.offer(lambda: texts_of(text), f"turn:{_named(role)}")
+        return self._engine.offer(text, f"turn:{_named(role)}")
 
     def session_end(self, text: str) -> int:
         """Look through what is said of a session at its end, as ``tool_output`` does."""
         if not self.config.observe_session_end:
             return 0
-        return self._engine.offer(lambda: texts_of(text), "session_end")
+        return self._engine.offer(text, "session_end")
 
     def flush(self, timeout: float | None = None) -> bool:
         """Wait until all that was offered is stored or counted, and return whether it is.
@@ -172,13 +172,13 @@ class _Engine:
         self.queue: WorkQueue[_Text | Observation] = WorkQueue(self._work, size=config.queue_size)
         _engines.add(self)
 
-    def offer(self, texts: Callable[[], Iterable[str]], source: str) -> int:
-        """Look through texts, now or later, and return how many observations were queued."""
+    def offer(self, content: object, source: str) -> int:
+        """Look through the texts in it, now or later; return how many observations were queued."""
         if self._is_closed:
             return 0
         queued = 0
         try:
-            for text in texts():
+            for text in texts_of(content):
                 self.counts.add("offered")
                 queued += self._take(text, source)
         except Exception as error:  # noqa: BLE001 - nothing may bring the host down
