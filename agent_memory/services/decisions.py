@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from agent_memory.errors import LimitReached, MemoryNotFound, RejectedContent, ValidationError
+from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome, Event, Review
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
@@ -16,7 +16,7 @@ from agent_memory.models.times import format_time
 from agent_memory.services.unit_of_work import Service, enter_scratchpad, repeated_if_undone
 from agent_memory.services.writing.duplicates import complete_fingerprints
 from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
-from agent_memory.services.writing.update import recorded, signed, update
+from agent_memory.services.writing.update import memory_of, recorded, signed, update
 from agent_memory.storage.engine import Engine
 
 _FIELDS_SET: Final = frozenset({"content"})
@@ -81,9 +81,7 @@ class DecisionService(Service):
         """Delete the memory in question, and return it as it was."""
         with self._unit_of_work.write() as now:
             review = self._review(review_id)
-            memory = self._engine.memories.get(review.memory_id)
-            if memory is None:
-                raise MemoryNotFound(review.memory_id)
+            memory = memory_of(self._engine, review.memory_id)
             if self._engine.reviews.is_stale(review_id):
                 message = f"memory {memory.id} was changed since: dismiss it, or delete the memory"
                 raise ValidationError.of("review_id", message, review_id)

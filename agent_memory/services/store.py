@@ -47,7 +47,7 @@ from agent_memory.services.writing.insert import (
     is_stored,
     unwrapped_failure,
 )
-from agent_memory.services.writing.update import check_version, signed, update
+from agent_memory.services.writing.update import check_version, memory_of, signed, update
 from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.filters import EVERYTHING, Equals, filter_of
 from agent_memory.storage.opening import open_engine
@@ -242,17 +242,17 @@ class Store:
         """Change some fields of a memory and return it as it is now."""
         with self._unit_of_work.write() as now:
             row_id = self._row_id(memory_id)
-            memory = self._get(memory_id)
+            memory = memory_of(self._engine, memory_id)
             check_version(memory, version)
             with signed(self._engine, memory_id, session_id, now):
                 update(self._engine, row_id, memory, changes, now=now, settings=settings)
-            return self._get(memory_id)
+            return memory_of(self._engine, memory_id)
 
     @repeated_if_undone
     def delete(self, memory_id: str, *, session_id: str) -> Memory:
         """Remove a memory and return it as it was. Its history stays."""
         with self._unit_of_work.write() as now:
-            memory = self._get(memory_id)
+            memory = memory_of(self._engine, memory_id)
             with signed(self._engine, memory_id, session_id, now):
                 self._engine.memory_rows.delete(memory_id)
             return memory
@@ -261,7 +261,8 @@ class Store:
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand, making room if need be."""
         with self._unit_of_work.write() as now:
-            row_id, is_archived = self._row_id(memory_id), self._get(memory_id).archived
+            row_id = self._row_id(memory_id)
+            is_archived = memory_of(self._engine, memory_id).archived
             is_new = not is_archived and not self._engine.scratchpad.contains(row_id)
             entering = [] if is_archived else [row_id]  # nothing makes room for what is not shown
             evicted = enter_scratchpad(self._engine, entering, "promoted", now).evicted
@@ -463,12 +464,6 @@ class Store:
                 journal=self._engine.files.journal if has_file else None,
                 warning=self._engine.files.warning if has_file else None,
             )
-
-    def _get(self, memory_id: str) -> Memory:
-        memory = self._engine.memories.get(memory_id)
-        if memory is None:
-            raise MemoryNotFound(memory_id)
-        return memory
 
     def _row_id(self, memory_id: str) -> int:
         row_id = self._engine.memories.row_id_of(memory_id)

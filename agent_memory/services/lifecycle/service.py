@@ -20,7 +20,7 @@ from agent_memory.services.policies.rejection_match import words_to_reject
 from agent_memory.services.policies.secrets import SecretScreening, screen_for_secrets
 from agent_memory.services.unit_of_work import Service, repeated_if_undone
 from agent_memory.services.writing import duplicates
-from agent_memory.services.writing.update import recorded
+from agent_memory.services.writing.update import memory_of, recorded
 from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.memory_models import memory_of_row
 
@@ -59,7 +59,7 @@ class LifecycleService(Service):
         ):
             gone = []
             for memory_id in memory_ids:
-                gone.append(self._memory_of(memory_id))
+                gone.append(memory_of(self._engine, memory_id))
                 self._engine.memory_rows.delete(memory_id)
             return gone
 
@@ -69,16 +69,10 @@ class LifecycleService(Service):
         with self._unit_of_work.write() as now:
             with recorded(self._engine, "merge", session_id, now):
                 for memory_id in others:
-                    kept, other = self._memory_of(keep), self._memory_of(memory_id)
+                    kept, other = memory_of(self._engine, keep), memory_of(self._engine, memory_id)
                     duplicates.merge(self._engine, kept, other, now=now)
                     self._engine.memory_rows.delete(memory_id)
-            return self._memory_of(keep)
-
-    def _memory_of(self, memory_id: str) -> Memory:
-        memory = self._engine.memories.get(memory_id)
-        if memory is None:
-            raise MemoryNotFound(memory_id)
-        return memory
+            return memory_of(self._engine, keep)
 
     def limits_passed(self) -> list[str]:
         """Return which soft limits are passed."""

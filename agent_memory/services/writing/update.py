@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from agent_memory.errors import ValidationError
+from agent_memory.errors import MemoryNotFound, ValidationError
 from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
@@ -42,6 +42,14 @@ def update(
     engine.memories.update(row_id, effective, now=now)
     if "content" in effective or "user_id" in effective:
         Tombstones(engine).lift(updated.id, updated.content, updated.user_id)
+
+
+def memory_of(engine: Engine, memory_id: str) -> Memory:
+    """Return a memory that is to be changed, or raise ``MemoryNotFound``."""
+    memory = engine.memories.get(memory_id)
+    if memory is None:
+        raise MemoryNotFound(memory_id)
+    return memory
 
 
 def check_version(memory: Memory, expected: int | None) -> None:
