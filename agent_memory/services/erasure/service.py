@@ -140,8 +140,8 @@ class ErasureService:
         with self._engine.read():
             proof.look_through_rows(self._engine)
             verdict = proof.judge(self._engine)
-        found = problems + verdict.lines(besides=())
-        receipt = _receipt(erasure, removed, proof, verdict, found)
+        traces = problems + verdict.lines(besides=())
+        receipt = _receipt(erasure, removed, proof, verdict, traces)
         return receipt.model_copy(update={"beyond": self._engine.erasure.places_beyond()})
 
     def _erase(self, erasure: _Erasure, copies: _Copies, *, backups: bool) -> ErasureReceipt:
@@ -158,8 +158,8 @@ class ErasureService:
         # An erasure that was interrupted left a backup without the rows, but not written anew.
         for path in copies.interrupted(verdict.left.keys()) if backups else ():
             copies.done[path] = self._erase_in_copy(path, erasure)
-        found = problems + verdict.lines(besides=copies.done)
-        receipt = _receipt(erasure, removed, proof, verdict, found)
+        traces = problems + verdict.lines(besides=copies.done)
+        receipt = _receipt(erasure, removed, proof, verdict, traces)
         reports = copies.reports(verdict.left.keys())
         return receipt.model_copy(update={"with_backups": backups, "backups": reports})
 
@@ -263,7 +263,7 @@ class ErasureService:
 
 
 def _receipt(
-    erasure: _Erasure, removed: RemovedRows, proof: Proof, verdict: Verdict, found: list[str]
+    erasure: _Erasure, removed: RemovedRows, proof: Proof, verdict: Verdict, traces: list[str]
 ) -> ErasureReceipt:
     return ErasureReceipt(
         ids=list(erasure.ids),
@@ -272,7 +272,7 @@ def _receipt(
         embeddings=removed.embeddings,
         files_scanned=proof.files,
         bytes_scanned=proof.bytes,
-        found=found,
+        found=traces,
         also_in=[memory_id for memory_id, _ in verdict.also_in.most_common(_MOST_NAMED)],
         erased_at=erasure.now,
     )
