@@ -12,13 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from agent_memory.errors import (
-    StorageError,
-    StorageFull,
-    StorageLocked,
-    StorageUnavailable,
-    ValidationError,
-)
+from agent_memory.errors import StorageFull, StorageLocked, StorageUnavailable, ValidationError
 from agent_memory.runtime import fork_safety
 from agent_memory.runtime.addresses import Address
 
@@ -281,6 +275,17 @@ def remove_files(paths: Iterable[Path]) -> None:
             path.unlink()
 
 
+def plain_files(folder: Path) -> list[Path]:
+    """Return the files in a folder, links left out; none where there is no such folder."""
+    with (
+        translated_errors(folder, "read"),
+        contextlib.suppress(FileNotFoundError),
+        os.scandir(folder) as entries,
+    ):
+        return [folder / each.name for each in entries if each.is_file(follow_symlinks=False)]
+    return []
+
+
 @contextlib.contextmanager
 def _claimed(path: Path) -> Iterator[bool]:
     """Yield whether nobody works on an unfinished file; nobody begins to while the body runs."""
@@ -319,13 +324,10 @@ def translated_errors(path: Path, done: str = "used") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _unwritable(path, error, done) from error
-
-
-def _unwritable(path: Path, error: OSError, done: str = "written") -> StorageError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return StorageFull(f"{path} does not fit: free space on its disk. Nothing stored was lost")
-    return StorageUnavailable(f"{path} cannot be {done}: {error}")
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            message = f"{path} does not fit: free space on its disk. Nothing stored was lost"
+            raise StorageFull(message) from error
+        raise StorageUnavailable(f"{path} cannot be {done}: {error}") from error
 
 
 @contextlib.contextmanager
@@ -366,10 +368,8 @@ def locked(path: Path, *, busy: str) -> Iterator[None]:
     ``StorageUnavailable`` or ``StorageFull`` where there can be no such file.
     """
     while True:
-        try:
+        with translated_errors(path, "locked"):
             held = _Held(open_private(path, os.O_CREAT | os.O_RDWR))
-        except OSError as error:
-            raise _unwritable(path, error, "locked") from error
         try:
             _lock(held.handle, path, busy)
             if not _is_file_of(held.handle, path):

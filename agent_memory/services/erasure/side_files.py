@@ -22,6 +22,7 @@ from agent_memory.runtime.files import (
     abandoned,
     beside,
     locked,
+    plain_files,
     remove_files,
     sync_to_disk,
     translated_errors,
@@ -49,23 +50,12 @@ def copies_of(place: Path) -> list[Path]:
     the YAML files of document A, and what hooks heard that nobody has stored yet. A link is
     somebody else's.
     """
-    paths = _plain_files(place.parent / _FOLDER)
+    paths = plain_files(place.parent / _FOLDER)
     heard = place.parent / HOOKS_FOLDER / HEARD_FILENAME
-    paths += [path for path in _plain_files(heard.parent) if path == heard and path.stat().st_size]
+    paths += [path for path in plain_files(heard.parent) if path == heard and path.stat().st_size]
     beginnings = (f"{place.name}.", f".{place.name}.", _YAML, f".{_YAML}")
-    paths += [path for path in _plain_files(place.parent) if path.name.startswith(beginnings)]
+    paths += [path for path in plain_files(place.parent) if path.name.startswith(beginnings)]
     return sorted(paths)
-
-
-def _plain_files(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            files = [entry for entry in entries if entry.is_file(follow_symlinks=False)]
-            return [folder / entry.name for entry in files]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StorageUnavailable(f"{folder} cannot be read: {error}") from error
 
 
 def is_store(path: Path, place: Path) -> bool:

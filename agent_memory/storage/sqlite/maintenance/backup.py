@@ -23,6 +23,7 @@ from agent_memory.runtime.files import (
     beside,
     make_private_folder,
     open_private,
+    plain_files,
     remove_files,
     sync_to_disk,
     tighten_folder,
@@ -94,15 +95,8 @@ def list_backups(source: Path) -> list[BackupFile]:
     Each is opened to count its memories, which takes a millisecond and changes nothing. Backups of
     another store that has the same folder are left out as far as their names tell.
     """
-    folder = _folder(source)
-    try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries if entry.is_file(follow_symlinks=False)]
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StorageUnavailable(f"{folder} cannot be read: {error}") from error
-    backups = [_described(folder / name, source) for name in names if _may_be_of(source, name)]
+    files = [path for path in plain_files(_folder(source)) if _may_be_of(source, path.name)]
+    backups = [_described(path, source) for path in files]
     return sorted(
         (backup for backup in backups if backup is not None),
         key=lambda backup: (backup.made_at, backup.path),
