@@ -13,7 +13,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -156,12 +156,18 @@ def postgres() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def all_schemas(postgres: PostgresServer) -> Iterator[Schemas]:
+    """Keep the schemas from test to test."""
+    with closing(Schemas(postgres)) as schemas:
+        yield schemas
+
+
 @pytest.fixture
-def schemas(postgres: PostgresServer) -> Iterator[Schemas]:
+def schemas(all_schemas: Schemas) -> Iterator[Schemas]:
     """Give addresses of empty schemas, a place each; they are emptied after the test."""
-    given = Schemas(postgres)
-    yield given
-    given.empty()
+    yield all_schemas
+    all_schemas.empty()
 
 
 @pytest.fixture

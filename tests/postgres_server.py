@@ -185,8 +185,8 @@ class Schemas:
 
     def __init__(self, server: PostgresServer) -> None:
         self._server = server
-        self._count = 0
         self._of_place: dict[str, str] = {}
+        self._connection: Connection[Any] | None = None
 
     def url(self, place: object) -> str:
         """Return the address of an empty schema; the same place, in a test, is the same one."""
@@ -194,21 +194,37 @@ class Schemas:
         return self._server.url(schema=name)
 
     def empty(self) -> None:
-        """Empty the schemas that a test used."""
+        """Empty the schemas that a test used.
+
+        The connection is kept: a new one learns of all tables again, in ten times the time.
+        """
         for name in self._of_place.values():
-            self._server.administer(_EMPTY.format(schema=name))
+            if self._connection is None:
+                self._connection = _connected(self._server.url("postgres"))
+            self._connection.execute(_EMPTY.format(schema=name))
         self._of_place.clear()
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
 
 
 _EMPTY: Final = """
 DO $$
 DECLARE
-  own record;
+  tables text[];
+  own text;
 BEGIN
   SET LOCAL session_replication_role = replica;
-  FOR own IN SELECT tablename FROM pg_tables
-    WHERE schemaname = '{schema}' AND tablename <> 'schema_migrations'
-  LOOP
-    EXECUTE format('DELETE FROM {schema}.%I', own.tablename);
-  END LOOP;
+  SELECT coalesce(array_agg(format('{schema}.%I', tablename)), '{{}}') INTO tables FROM pg_tables
+    WHERE schemaname = '{schema}' AND tablename <> 'schema_migrations';
+  IF (SELECT sum(pg_total_relation_size(name::regclass)) FROM unnest(tables) AS name) > 3000000
+  THEN -- what was deleted stays in the files, and all that reads them reads it
+    EXECUTE 'TRUNCATE ' || array_to_string(tables, ', ');
+  ELSE -- which takes a tenth of the time
+    FOREACH own IN ARRAY tables LOOP
+      EXECUTE 'DELETE FROM ' || own;
+    END LOOP;
+  END IF;
 END $$"""
