@@ -121,9 +121,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, object, object]:
     """Skip, on another engine, a test for which a fixture needs what only a file can do."""
-    mark = item.get_closest_marker("file_only")
-    if mark is not None and item.config.getoption("--engine") != "sqlite":
-        pytest.skip(f"only on SQLite: {mark.args[0]}")
+    if item.config.getoption("--engine") != "sqlite":
+        if (mark := item.get_closest_marker("file_only")) is not None:
+            pytest.skip(f"only on SQLite: {mark.args[0]}")
+        if "visitor" in getattr(item, "fixturenames", ()):
+            pytest.skip("only on SQLite: another program opens the file")
     with skipped_where_refused(item):
         return (yield)
 

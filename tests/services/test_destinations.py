@@ -33,6 +33,7 @@ def contents(path: Path) -> list[str]:
         return [each.content for each in memory.list_recent()]
 
 
+@pytest.mark.file_only("the agents have files")
 @writers
 @pytest.mark.parametrize("suffix", ["", "-wal", "-shm", "-journal"])
 def test_the_file_of_another_agent_is_kept(
@@ -49,6 +50,7 @@ def test_the_file_of_another_agent_is_kept(
     assert contents(ann) == ["precious"]
 
 
+@pytest.mark.file_only("the agents have files")
 @writers
 def test_another_agents_memories_are_kept_wherever_they_are(
     memory: AgentMemory,
@@ -63,6 +65,7 @@ def test_another_agents_memories_are_kept_wherever_they_are(
     assert contents(elsewhere) == ["precious"]
 
 
+@pytest.mark.file_only("the agents have files")
 @writers
 def test_a_file_that_cannot_be_read_is_kept_where_an_agent_looks_for_it(
     memory: AgentMemory, ann: Path, writer: Callable[[AgentMemory, Path], object]
@@ -85,6 +88,7 @@ def test_the_same_agent_under_another_root_is_another_memory(
     assert contents(place) == ["precious"]
 
 
+@pytest.mark.file_only("a backup is of a file")
 @writers
 @pytest.mark.parametrize("name", ["copy.db", "memories.db"])
 def test_an_older_backup_of_ones_own_is_replaced(

@@ -313,6 +313,7 @@ with AgentMemory("bob", root=sys.argv[1], session_id=sys.argv[2]) as memory:
 """
 
 
+@pytest.mark.file_only("the log is a file")
 def test_processes_write_whole_lines_and_none_is_lost(root: Path) -> None:
     with AgentMemory("bob", root=root) as memory:
         memory.configure(event_log="full")

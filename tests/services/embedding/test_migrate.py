@@ -202,6 +202,7 @@ def test_what_a_killed_move_left_of_its_backup_goes_with_the_next(full: AgentMem
     assert other.exists()  # nobody here names a file like that
 
 
+@pytest.mark.file_only("it backs up into a file")
 def test_the_backup_holds_every_memory_in_the_scratchpads_format(
     root: Path,
 ) -> None:

@@ -101,6 +101,7 @@ CONTENTS = {
 }
 
 
+@pytest.mark.file_only("the file is looked through")
 @pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
 def test_no_byte_of_a_content_is_left(memory: AgentMemory, erase: Erase, content: str) -> None:
     kept = others(memory)

@@ -334,6 +334,7 @@ def test_another_program_reads_the_graph_and_adds_to_it(
     assert visitor(memory.path, "SELECT count(*) FROM relationships") == "0"
 
 
+@pytest.mark.file_only("the file is looked into")
 @pytest.mark.parametrize(
     "sql",
     [

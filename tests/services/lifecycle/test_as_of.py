@@ -32,6 +32,7 @@ def at(day: float) -> str:
     return (NOW + timedelta(days=day)).isoformat()
 
 
+@pytest.mark.file_only("it reads the past")
 @pytest.mark.parametrize(
     ("day", "contents"),
     [
@@ -78,6 +79,7 @@ def test_looking_back_changes_nothing(memory: AgentMemory, days: dict[str, str])
     ) == before  # fmt: skip
 
 
+@pytest.mark.file_only("it reads the past")
 def test_many_changes_go_back_at_once(memory: AgentMemory, clock: Clock) -> None:
     first = memory.store("an old word: quartz", tags=["keep"])
     clock.forward(days=1)

@@ -648,6 +648,7 @@ def only_read(root: Path, clock: Clock, tmp_path: Path) -> Iterator[AgentMemory]
         yield opened
 
 
+@pytest.mark.file_only("the file is made read-only")
 @pytest.mark.parametrize("verb", WRITING)
 def test_nothing_is_written_where_it_may_only_be_read(
     only_read: AgentMemory, root: Path, tmp_path: Path, verb: str
@@ -658,6 +659,7 @@ def test_nothing_is_written_where_it_may_only_be_read(
     assert files(root) == before
 
 
+@pytest.mark.file_only("the file is made read-only")
 @pytest.mark.parametrize("verb", READING)
 def test_all_that_reads_works_where_it_may_only_be_read(
     only_read: AgentMemory, root: Path, tmp_path: Path, verb: str
@@ -667,6 +669,7 @@ def test_all_that_reads_works_where_it_may_only_be_read(
     assert files(root) == before
 
 
+@pytest.mark.file_only("it opens the file")
 @pytest.mark.parametrize("verb", [*WRITING, *READING, "backup", "export"])
 def test_a_closed_memory_says_so(old: AgentMemory, tmp_path: Path, verb: str) -> None:
     line(tmp_path / "one.jsonl", id="old", content="replaced")

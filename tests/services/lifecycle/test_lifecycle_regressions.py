@@ -37,6 +37,7 @@ def test_the_past_is_that_of_this_store_after_a_deletion_and_an_import(
     assert memory.get(second, as_of=NOW) is not None
 
 
+@pytest.mark.file_only("it searches the past")
 def test_the_past_of_many_changed_texts_has_no_vectors_of_the_present(
     memory: AgentMemory, clock: Clock
 ) -> None:

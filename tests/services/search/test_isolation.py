@@ -191,6 +191,7 @@ def told(attempt: Callable[[], object]) -> str:
     return repr(list(result))
 
 
+@pytest.mark.file_only("the agents have files")
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_word_that_a_caller_gives_reaches_another_agents_file(
     mallory: AgentMemory, victim: Path, verb: str, caplog: pytest.LogCaptureFixture
@@ -217,6 +218,7 @@ def test_the_words_would_find_what_they_look_for_where_they_may(root: Path) -> N
         assert CANARY in told(lambda: VERBS["search shared"](mallory, "victim"))
 
 
+@pytest.mark.file_only("the agents have files")
 @pytest.mark.usefixtures("mallory")
 @pytest.mark.parametrize(
     "words",
@@ -301,6 +303,7 @@ def test_a_file_may_close_a_store(root: Path, tmp_path: Path) -> None:
 # Paths that stand in a file -----------------------------------------------------------------------
 
 
+@pytest.mark.file_only("the agents have files")
 @pytest.mark.parametrize(
     "name", ["{}/scratchpad.yaml.backup", "../victim/memories.db", "/etc/passwd"]
 )

@@ -705,6 +705,7 @@ def test_an_export_that_was_changed_anywhere_is_taken_or_refused(
     take_in_or_refuse(samples, path, format=name, on_conflict=on_conflict, skip_bad=skip_bad)
 
 
+@READ_BY_ITSELF
 @pytest.mark.parametrize("format", FOLDERS)
 @FUZZ
 @given(data=st.data(), mutations=st.lists(MUTATION, min_size=1, max_size=4))
@@ -724,6 +725,7 @@ def test_a_folder_that_was_changed_anywhere_is_taken_or_refused(
     take_in_or_refuse(samples, folder, on_conflict=data.draw(ON_CONFLICT))
 
 
+@READ_BY_ITSELF
 @FUZZ
 @given(
     places=st.lists(st.tuples(PLACE, st.binary(min_size=1, max_size=16)), min_size=1, max_size=6),
@@ -740,6 +742,7 @@ def test_a_database_that_was_changed_anywhere_is_taken_or_refused(
     take_in_or_refuse(samples, path, format="sqlite")
 
 
+@READ_BY_ITSELF
 @FUZZ
 @given(
     raw=st.binary(max_size=300) | st.lists(st.sampled_from(TOKENS), max_size=60).map(b"".join),

@@ -184,6 +184,7 @@ def test_history_that_was_taken_in_tells_what_was_when(
         assert len(copy.list_recent(100, as_of=before)) == 12
 
 
+@pytest.mark.file_only("it writes out the past")
 @pytest.mark.parametrize("format", OF_MEMORIES)
 def test_a_store_is_written_out_as_it_stood(
     full: AgentMemory, other: Open, tmp_path: Path, clock: Clock, format: str
