@@ -23,6 +23,8 @@ from agent_memory import (
 from agent_memory.services.rendering import PLAIN
 from bench.workload import NOW, Workload
 
+pytestmark = pytest.mark.file_only("a reader is of a file")
+
 HEAVY = {"pydantic", "pydantic_core", "dataclasses", "inspect", "yaml", "click", "numpy", "openai"}
 """What takes as long to import as a whole search, or longer."""
 

@@ -139,6 +139,7 @@ def take(memory: AgentMemory, step: Step, run_id: str | None) -> str:
             return told(lambda: session.delete(mine[values["number"] % len(mine)]) if mine else 0)
 
 
+@pytest.mark.file_only("its stores are files")
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_run_is_told_the_same_whatever_other_runs_say(tmp_path: Path, seed: int) -> None:
     results = []

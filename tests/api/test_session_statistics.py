@@ -97,6 +97,7 @@ def world(tmp_path: Path) -> Iterator[Callable[..., SessionMemory]]:
 FEW = [{"content": "One note of somebody else", "user_id": "ben"}]
 
 
+@pytest.mark.file_only("its stores are files")
 @pytest.mark.parametrize("own", [40, FEW_TEXTS + 200], ids=["few", "many"])
 def test_a_search_tells_nothing_of_the_words_of_others(
     world: Callable[..., SessionMemory], own: int
@@ -111,6 +112,7 @@ def test_a_search_is_the_same_where_there_is_nobody_else(
     assert list(seen(world([], own=40))) == list(seen(world(list(others_items(900)), own=40)))
 
 
+@pytest.mark.file_only("its stores are files")
 def test_a_search_by_meaning_tells_nothing_of_what_others_mean(
     world: Callable[..., SessionMemory],
 ) -> None:

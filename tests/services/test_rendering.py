@@ -101,6 +101,7 @@ def test_the_text_never_goes_over_its_budget(
     assert 0 <= estimate_tokens(text) - int(heading[3]) <= 1
 
 
+@pytest.mark.file_only("no engine is asked")
 def test_a_hundred_of_the_longest_memories_stay_within_a_huge_budget() -> None:
     # Its line has a number of bytes that 4 divides, so that rounding leaves no room to spare.
     longest = "\U0001f600" * 9_999 + "x"

@@ -712,6 +712,7 @@ def test_a_read_only_memory_erases_nothing(memory: AgentMemory) -> None:
 # Finding pieces -------------------------------------------------------------------------------
 
 
+@pytest.mark.file_only("no engine is asked")
 @settings(max_examples=200, deadline=None)
 @given(
     st.binary(min_size=CERTAIN, max_size=300),

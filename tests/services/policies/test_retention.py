@@ -793,6 +793,7 @@ def is_over(those: list[Memory], policy: RetentionPolicy, kind: MemoryKind) -> b
     )
 
 
+@pytest.mark.file_only("its stores are files")
 @settings(deadline=None, max_examples=60)
 @given(all_made=st.lists(MADE, max_size=8), policy=POLICY)
 def test_any_store_is_tidied_once_and_what_is_dear_is_never_touched(

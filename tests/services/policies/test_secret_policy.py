@@ -195,6 +195,7 @@ def test_the_asynchronous_face_masks_too(root: Path) -> None:
 AROUND = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
 
 
+@pytest.mark.file_only("its stores are files")
 @settings(deadline=None, max_examples=40)
 @given(st.data())
 def test_no_byte_of_a_token_reaches_the_disk_or_the_log(

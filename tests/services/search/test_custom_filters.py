@@ -329,6 +329,7 @@ FILTERS = st.recursive(
 )
 
 
+@pytest.mark.file_only("its stores are files")
 @settings(max_examples=80, deadline=None)
 @given(
     stored=st.lists(METADATA, min_size=1, max_size=6),

@@ -9,6 +9,8 @@ import pytest
 from agent_memory import AgentMemory
 from agent_memory.models.search import SearchResults
 
+pytestmark = pytest.mark.file_only("its stores are files")
+
 NOTES = [
     "We decided to take the early train and started to pack the day before",
     "Mia feels at home in the new office and likes the quiet kind of work",

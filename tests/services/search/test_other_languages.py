@@ -12,6 +12,8 @@ from conftest import Clock
 
 from agent_memory import AgentMemory
 
+pytestmark = pytest.mark.file_only("its stores are files")
+
 
 class Language(NamedTuple):
     """How notes are made of parts, what else is noted, how that is asked for, and what is not."""

@@ -35,6 +35,8 @@ from agent_memory.services.search.strength import (
 )
 from agent_memory.text.dates import Span
 
+pytestmark = pytest.mark.file_only("no engine is asked")
+
 WORDS_ALONE = Weights(*[0.0] * 7)
 """Weights that leave nothing but a memory's own words."""
 

@@ -17,6 +17,8 @@ from agent_memory.services.search.scoring import weigh
 from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile
 from agent_memory.services.search.strength import STRENGTH_FLOOR
 
+pytestmark = pytest.mark.file_only("its stores are files")
+
 # Weight -----------------------------------------------------------------------------------------
 
 

@@ -13,6 +13,8 @@ from reads import contents
 
 from agent_memory import AgentMemory, SearchResults
 
+pytestmark = pytest.mark.file_only("its stores are files")
+
 COPIES = 300
 UNLIKE = 600
 """Memories of nothing that is asked for: else the middle of all vectors were that of the copies."""

@@ -25,6 +25,8 @@ from agent_memory.services.search.scoring import (
 from agent_memory.services.search.signals import CosineScale, rarity
 from agent_memory.text.dates import Span
 
+pytestmark = pytest.mark.file_only("no engine is asked")
+
 # How long it is ---------------------------------------------------------------------------------
 
 

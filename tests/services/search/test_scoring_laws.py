@@ -34,6 +34,8 @@ from agent_memory.services.search.strength import (
 )
 from agent_memory.text.dates import Span
 
+pytestmark = pytest.mark.file_only("no engine is asked")
+
 
 def strength(candidates: Sequence[Candidate], asked: QueryProfile) -> float:
     return weigh(candidates, asked).strength

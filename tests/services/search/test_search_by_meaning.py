@@ -361,6 +361,7 @@ FILTERS: dict[str, tuple[dict[str, Any], Callable[[Memory], bool]]] = {
 FEW = {"few", "archived"}
 
 
+@pytest.mark.file_only("its stores are files")
 @pytest.mark.parametrize("name", FILTERS)
 def test_the_nearest_are_the_exact_nearest_in_nearly_all_queries(field: Field, name: str) -> None:
     filters, passes = FILTERS[name]
@@ -378,6 +379,7 @@ def test_the_nearest_are_the_exact_nearest_in_nearly_all_queries(field: Field, n
     assert sum(held[False]) >= 0.8 * len(held[False])
 
 
+@pytest.mark.file_only("its stores are files")
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_search_returns_the_nearest_of_those_that_pass_and_no_other(
     field: Field, name: str
@@ -415,6 +417,7 @@ def test_the_index_was_used(field: Field) -> None:
     assert len(asked) >= len(FILTERS) - len(FEW) - 1
 
 
+@pytest.mark.file_only("its stores are files")
 @pytest.mark.parametrize(
     ("filters", "passes"),
     [
