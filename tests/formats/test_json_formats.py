@@ -761,12 +761,12 @@ def _strictly(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def many(count: int) -> Iterator[Memory]:
     for number in range(count):
-        yield PLAIN.model_copy(update={"id": f"mem-{number:012x}", "content": f"{number} " * 100})
+        yield PLAIN.model_copy(update={"id": f"mem-{number:012x}", "content": f"{number} " * 900})
 
 
 @pytest.mark.parametrize("form", [*FORMATS, "envelope", "pretty"])
 def test_a_long_file_is_never_held_in_memory(form: str, tmp_path: Path) -> None:
-    count = 10_000
+    count = 2_000
     path = tmp_path / "long"
     name = form if form in FORMATS else "json"
     codec(name).write(path, ListSource(list(many(count))))
@@ -864,7 +864,7 @@ from sources import ListSource
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, 2**20))
 try:
-    codec(sys.argv[1]).write(Path(sys.argv[2]), ListSource(list(many(5000))))
+    codec(sys.argv[1]).write(Path(sys.argv[2]), ListSource(list(many(600))))
 except StorageError as error:
     print(type(error).__name__, error)
 """

@@ -318,8 +318,8 @@ def test_a_long_session_and_many_kinds_of_lines_take_little_memory(tmp_path: Pat
     path = tmp_path / "session.jsonl"
     with path.open("w") as file:
         file.write(lines(event(1, "user", "I never eat meat on weekdays.")))
-        for number in range(15_000):
-            text = f"Message {number} " + "x" * 1_000
+        for number in range(3_000):
+            text = f"Message {number} " + "x" * 6_000
             said = event(number % 60, "assistant", text, uuid=f"u-{number}")
             file.write(lines(said, {"type": f"kind {number}"}))
     code = (
@@ -332,48 +332,57 @@ def test_a_long_session_and_many_kinds_of_lines_take_little_memory(tmp_path: Pat
     words = [sys.executable, "-c", code, str(path)]
     ran = subprocess.run(words, capture_output=True, text=True, check=True)
     count, peak = map(int, ran.stdout.split())
-    assert count == 15_001
-    assert peak < 12_000_000
+    assert count == 3_001
+    assert peak < 12_000_000 < path.stat().st_size
     with AgentMemory.open(tmp_path / "in.db", agent_id="bob") as memory:
         report = memory.import_(path)
-    assert "29,971 things of other kinds" in report.notes[0]
+    assert "5,971 things of other kinds" in report.notes[0]
 
 
 # Hostile and broken -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", [7, "x", None, [], {}, [[]], {"a": 7}])
+WRONG: list[Any] = [7, "x", None, [], {}, [[]], {"a": 7}, [7]]
+
+
 @pytest.mark.parametrize(
     "place", ["mapping", "title", "conversation_id", "current_node", "message", "author", "role",
               "content", "content_type", "parts", "create_time", "metadata", "parent", "recipient"],
 )  # fmt: skip
-def test_wrong_types_are_named_or_passed_over(tmp_path: Path, place: str, value: Any) -> None:
-    talk = chatgpt("a", ("user", "first"), ("user", "second"))
-    node = talk["mapping"]["a-0"]
-    message = node["message"]
-    homes = {"message": node, "parent": node, "role": message["author"]}
-    homes |= {"parts": message["content"], "content_type": message["content"]}
-    home = homes.get(place, talk if place in talk else message)
-    home[place] = value
+def test_wrong_types_are_named_or_passed_over(tmp_path: Path, place: str) -> None:
+    talks = []
+    for number, value in enumerate(WRONG):
+        talk = chatgpt(f"a{number}", ("user", "first"), ("user", "second"))
+        node = talk["mapping"][f"a{number}-0"]
+        message = node["message"]
+        homes = {"message": node, "parent": node, "role": message["author"]}
+        homes |= {"parts": message["content"], "content_type": message["content"]}
+        home = homes.get(place, talk if place in talk else message)
+        home[place] = value
+        talks += [talk, chatgpt(f"b{number}", ("user", f"is fine {number}"))]
     path = tmp_path / "conversations.json"
-    path.write_text(json.dumps([talk, chatgpt("b", ("user", "is fine"))]))
+    path.write_text(json.dumps(talks))
     report, memories = taken_in(path, tmp_path, raw=True, format="chatgpt")
-    assert memories[-1].content == "is fine"
-    assert report.refused == (1 if place == "mapping" and value != {} and value != {"a": 7} else 0)
+    contents = [it.content for it in memories]
+    assert [f"is fine {number}" in contents for number in range(len(WRONG))] == [True] * len(WRONG)
+    assert report.refused == (len(WRONG) - 2 if place == "mapping" else 0)  # but objects
 
 
-@pytest.mark.parametrize("value", [7, "x", None, [], {}, [[]], [7]])
 @pytest.mark.parametrize(
     "place", ["chat_messages", "uuid", "name", "sender", "text", "content", "attachments", "files",
               "created_at"],
 )  # fmt: skip
-def test_wrong_types_in_claudes_export(tmp_path: Path, place: str, value: Any) -> None:
-    talk = claude("a", ("human", "first"), ("human", "second"))
-    (talk if place in ("chat_messages", "name") else talk["chat_messages"][0])[place] = value
+def test_wrong_types_in_claudes_export(tmp_path: Path, place: str) -> None:
+    talks = []
+    for number, value in enumerate(WRONG):
+        talk = claude(f"a{number}", ("human", "first"), ("human", "second"))
+        (talk if place in ("chat_messages", "name") else talk["chat_messages"][0])[place] = value
+        talks += [talk, claude(f"b{number}", ("human", f"is fine {number}"))]
     path = tmp_path / "conversations.json"
-    path.write_text(json.dumps([talk, claude("b", ("human", "is fine"))]))
+    path.write_text(json.dumps(talks))
     _, memories = taken_in(path, tmp_path, raw=True, format="claude")
-    assert memories[-1].content == "is fine"
+    contents = [it.content for it in memories]
+    assert [f"is fine {number}" in contents for number in range(len(WRONG))] == [True] * len(WRONG)
 
 
 @pytest.mark.parametrize("cut", [0.3, 0.6, 0.99])
