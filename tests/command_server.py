@@ -2,7 +2,8 @@
 
 A server imports what `agent-memory` does, and forks for each command: that has its own arguments,
 environment, directory, standard streams and exit code, and ends as a process does. What depends on
-how Python itself starts (``PYTHON…``, the locale) is left to a real start.
+how Python itself starts (``PYTHON…``, the locale) is left to a real start. A shell asks another
+such server by a small program, which gives it its own streams.
 """
 
 from __future__ import annotations
@@ -11,14 +12,16 @@ import atexit
 import importlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 _STREAMS = (("stdin", os.O_RDONLY), ("stdout", os.O_WRONLY), ("stderr", os.O_WRONLY))
 _OF_PYTHON = ("PYTHON", "LC_", "LANG", "LD_", "MALLOC_")
@@ -79,6 +82,73 @@ class CommandServer:
         return int(answer), files["stdout"].read_bytes(), files["stderr"].read_bytes()
 
 
+_ASKS: Final = """\
+#!{python} -IS
+import socket, sys, os
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({address!r})
+    of_environment = [name + b"=" + value for name, value in os.environb.items()]
+    parts = [os.getcwdb(), b"%d" % len(sys.argv), *map(os.fsencode, sys.argv), *of_environment]
+    socket.send_fds(server, [b"\\0".join(parts)], [0, 1, 2])
+    server.shutdown(socket.SHUT_WR)
+    os._exit(int(server.recv(16) or 1))
+"""
+
+
+@contextmanager
+def program_for_shells() -> Iterator[Path]:
+    """Give a folder with an ``agent-memory`` that starts quickly, for the PATH of a shell."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        program, address = folder / "bin" / "agent-memory", str(folder / "asked")
+        program.parent.mkdir()
+        program.write_text(_ASKS.format(python=sys.executable, address=address))
+        program.chmod(0o755)
+        command = [sys.executable, __file__, address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as server:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"ready\n"
+            try:
+                yield program.parent
+            finally:
+                server.terminate()
+
+
+def _serve_shells(address: str) -> None:
+    """Fork for each program that asks, and run the command with the streams that it gives."""
+    _import_all()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(address)
+        listening.listen()
+        print("ready", flush=True)
+        while True:
+            asking, _ = listening.accept()
+            if os.fork() == 0:
+                listening.close()
+                _answer(asking)
+            asking.close()
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+
+
+def _answer(asking: socket.socket) -> None:
+    """Run a command in a child, and tell the program that asked how it ended."""
+    message, streams, _, _ = socket.recv_fds(asking, 1 << 20, 3)
+    while more := asking.recv(1 << 20):
+        message += more
+    folder, count, *parts = map(os.fsdecode, message.split(b"\0"))
+    child = os.fork()
+    if child == 0:
+        asking.close()
+        words, variables = parts[: int(count)], parts[int(count) :]
+        env = dict(variable.split("=", 1) for variable in variables)
+        _run_command(streams, {"words": words, "env": env, "folder": folder})
+    _, status = os.waitpid(child, 0)
+    asking.sendall(str(os.waitstatus_to_exitcode(status) % 256).encode())
+    os._exit(0)
+
+
 def _serve() -> None:
     """Fork for each command that comes in, wait for it, and say how it ended."""
     _import_all()
@@ -86,7 +156,7 @@ def _serve() -> None:
         request = json.loads(line)
         child = os.fork()
         if child == 0:
-            _run_command(request)
+            _run_command([os.open(request[name], flags) for name, flags in _STREAMS], request)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 
@@ -103,10 +173,9 @@ def _import_all() -> None:
         memory.search("what does a search need?")
 
 
-def _run_command(request: dict[str, Any]) -> None:
+def _run_command(streams: Sequence[int], request: dict[str, Any]) -> None:
     """Become the command: its streams, environment and directory, its end."""
-    for number, (name, flags) in enumerate(_STREAMS):
-        stream = os.open(request[name], flags)
+    for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
     sys.stdin = open(0, closefd=False)  # noqa: SIM115 - for as long as the process lives
@@ -135,4 +204,4 @@ def _run_command(request: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    _serve()
+    _serve_shells(sys.argv[1]) if sys.argv[1:] else _serve()

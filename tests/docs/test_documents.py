@@ -10,9 +10,11 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from command_server import program_for_shells
 from documents import CHECKOUT, DOCUMENTS, GUIDES, PACKAGE, README, anchors, blocks, links
 
 from agent_memory import AgentMemory
@@ -84,12 +86,19 @@ def _repository(folder: Path) -> Path:
     return folder / ".git"
 
 
-def run_in_shell(block: str, home: Path) -> None:
+@pytest.fixture(scope="module")
+def quick() -> Iterator[Path]:
+    """Give a folder with an ``agent-memory`` that starts quickly: the blocks start it often."""
+    with program_for_shells() as folder:
+        yield folder
+
+
+def run_in_shell(block: str, home: Path, quick: Path) -> None:
     """Run a block as it stands, in the checkout; it prints something, and complains of nothing."""
     environment = {
         **os.environ,
         "HOME": str(home),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{quick}:{Path(sys.executable).parent}:{os.environ['PATH']}",
     }
     if not (CHECKOUT / ".git").exists():  # in a source distribution `git log` has nothing to tell
         environment |= {"GIT_DIR": str(_repository(home))}
@@ -109,12 +118,14 @@ def run_in_shell(block: str, home: Path) -> None:
 
 
 @pytest.mark.parametrize("document", with_blocks("bash"), ids=name_of)
-def test_each_shell_block_runs_when_it_is_pasted_alone(document: Path, tmp_path: Path) -> None:
+def test_each_shell_block_runs_when_it_is_pasted_alone(
+    document: Path, tmp_path: Path, quick: Path
+) -> None:
     if document.stem == "plain-sqlite" and shutil.which("sqlite3") is None:
         pytest.skip("the sqlite3 shell is not installed")
     for number, block in enumerate(blocks(document, "bash")):
         (home := tmp_path / str(number)).mkdir()
-        run_in_shell(block, home)
+        run_in_shell(block, home, quick)
 
 
 FOLLOWED = ("first-steps", "shell", "plain-sqlite")
@@ -122,11 +133,13 @@ FOLLOWED = ("first-steps", "shell", "plain-sqlite")
 
 
 @pytest.mark.parametrize("name", FOLLOWED)
-def test_the_shell_blocks_of_a_guide_run_one_after_the_other(name: str, tmp_path: Path) -> None:
+def test_the_shell_blocks_of_a_guide_run_one_after_the_other(
+    name: str, tmp_path: Path, quick: Path
+) -> None:
     if name == "plain-sqlite" and shutil.which("sqlite3") is None:
         pytest.skip("the sqlite3 shell is not installed")
     for block in blocks(PACKAGE / "guides" / f"{name}.md", "bash"):
-        run_in_shell(block, tmp_path)
+        run_in_shell(block, tmp_path, quick)
 
 
 @pytest.mark.parametrize("document", with_blocks("json"), ids=name_of)
