@@ -89,7 +89,7 @@ with AgentMemory("bob", root=sys.argv[1], embedder=None) as memory:
 def test_what_a_move_left_half_way_is_no_store_and_the_move_goes_on(
     memory: AgentMemory, tmp_path: Path
 ) -> None:
-    memory.store_many([{"content": f"note {n} of {n * n}"} for n in range(2_500)])
+    memory.store_many([{"content": f"note {n} of {n * n}"} for n in range(1_200)])
     there = tmp_path / "there"
 
     def stop(done: int, of: int) -> None:

@@ -274,11 +274,15 @@ class Field:
         self.all = self.memory.list_recent(COUNT, filters=filters)
         rows = np.array([self.embedder.vector(memory.content) for memory in self.all])
         self._rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        self._orders: dict[str, list[int]] = {}
 
     def exact(self, query: str, passes: Callable[[Memory], bool], count: int = 5) -> list[str]:
         """Return the texts of the nearest memories that pass, computed from the whole vectors."""
-        order = np.argsort(-(self._rows @ self.embedder.vector(query)), kind="stable")
-        passing = (self.all[place] for place in order if passes(self.all[place]))
+        if query not in self._orders:
+            cosines = self._rows @ self.embedder.vector(query)
+            self._orders[query] = np.argsort(-cosines, kind="stable").tolist()
+        ordered = (self.all[place] for place in self._orders[query])
+        passing = (memory for memory in ordered if passes(memory))
         return [memory.content for memory, _ in zip(passing, range(count), strict=False)]
 
     def nearest(self, query: str, filters: Filter, count: int = 5) -> list[str]:

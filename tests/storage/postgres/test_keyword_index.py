@@ -144,24 +144,25 @@ QUERIES = [
 ]
 
 
-def queries() -> list[str]:
-    corpus = Corpus(2)
-    return [*QUERIES, *(corpus.text(8) for _ in range(60))]
+def queries(seed: int) -> list[str]:
+    corpus = Corpus(seed)
+    return [*QUERIES, *(corpus.text(8) for _ in range(30))]
 
 
 @pytest.fixture(params=[300, 20_000], ids=["many rows", "few rows"])
-def listed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def listed(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
     """What passes is, of most filters, more than what an index lists first; or it is less."""
-    monkeypatch.setattr("agent_memory.storage.postgres.filters._FEW", request.param)
+    most: int = request.param
+    monkeypatch.setattr("agent_memory.storage.postgres.filters._FEW", most)
+    return most
 
 
 class TestSearches:
-    @pytest.mark.usefixtures("listed")
     @pytest.mark.parametrize("filters", FILTERS.values(), ids=FILTERS)
     def test_the_same_candidates_come_in_the_same_order(
-        self, filled: Pair, filters: Filter
+        self, filled: Pair, filters: Filter, listed: int
     ) -> None:
-        for query in queries():
+        for query in queries(listed):
             told = []
             for engine in filled.both:
                 with engine.read():
