@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ from conftest import Ran
 from embedding_server import DIMENSIONS, WordEmbedder
 
 from agent_memory import AgentMemory
-from agent_memory.storage.code_search import EXACT_UP_TO
+from agent_memory.storage import code_search
 from agent_memory.storage.quantization import code_bits
 from agent_memory.storage.sqlite.connection import Database
 
@@ -246,20 +245,13 @@ def test_memories_change_in_a_damaged_file_as_in_a_sound_one(
     assert_right(memory)
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Make a store that is too large for every vector to be compared."""
-    root = tmp_path_factory.mktemp("large")
-    make(root, [*STORED, *(f"filler{number}" for number in range(EXACT_UP_TO))])
-    return root
-
-
 @pytest.mark.parametrize("name", DAMAGES)
 def test_damage_in_a_store_that_is_searched_by_its_index_is_mended(
-    large: Path, root: Path, name: str
+    root: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shutil.copytree(large, root)
-    damage(root / "bob" / "memories.db", *DAMAGES[name].sql)
+    monkeypatch.setattr(code_search, "EXACT_UP_TO", 100)
+    path = make(root, [*STORED, *(f"filler{number}" for number in range(100))])
+    damage(path, *DAMAGES[name].sql)
     with opened(root) as memory:
         assert not memory.check().ok
         assert memory.check(repair=True).ok
