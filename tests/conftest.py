@@ -23,6 +23,7 @@ from typing import Any, cast
 import pytest
 from command_server import CommandServer
 from embedding_server import EmbeddingServer
+from places import small_disk
 from postgres_server import PostgresServer, Schemas, ServerRoot, running_server
 
 from agent_memory import AgentMemory, ConfigurationError
@@ -203,6 +204,13 @@ def public_folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(dir=name) as folder:
         Path(folder).chmod(0o755)
         yield Path(folder)
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 64 kB, on which no memory fits."""
+    with small_disk(tmp_path / "disk", 64) as disk:
+        yield disk
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from agent_memory import AgentMemory, Memory, SearchResults
@@ -21,6 +22,18 @@ def stored(memory: AgentMemory, memory_id: str) -> Memory:
 
 def contents(results: SearchResults) -> list[str]:
     return [hit.memory.content for hit in results]
+
+
+def contents_of(path: Path) -> list[str]:
+    """Open a copy as a memory of its own, which must be sound, and return what it holds."""
+    with AgentMemory.open(path, create=False) as copy:
+        assert copy.check().problems == []
+        return sorted(memory.content for memory in copy.list_recent(10_000))
+
+
+def unmarked(text: str) -> str:
+    """Return a text without the marks between which memories stand: each has its own."""
+    return re.sub(r"(memories)-[0-9a-f]{8}", r"\1", text)
 
 
 def read_everything(memory: AgentMemory, folder: Path) -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from reads import unmarked
 
 from agent_memory import AgentMemory
 from agent_memory.cli import run
@@ -77,11 +78,6 @@ def test_what_is_read_is_the_same(
     assert [unmarked(text) for text in map(str, plain)] == [
         unmarked(text) for text in map(str, usual)
     ]
-
-
-def unmarked(text: str) -> str:
-    """Return a text without the marks between which memories stand: each has its own."""
-    return re.sub(r"(memories)-[0-9a-f]{8}", r"\1", text)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from reads import unmarked
 
 from agent_memory import AgentMemory
 from agent_memory.cli import plain_reads, run
@@ -136,11 +136,6 @@ def untimed(answer: Any) -> Any:
         for name, part in answer.items()
         if name != "query_time" and not name.endswith("_ms")
     }
-
-
-def unmarked(text: str) -> str:
-    """Return a text without the marks between which memories stand: each has its own."""
-    return re.sub(r"(memories)-[0-9a-f]{8}", r"\1", text)
 
 
 def test_what_a_context_showed_is_an_echo_when_it_comes_back(filled: Path) -> None:

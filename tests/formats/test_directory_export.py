@@ -8,12 +8,10 @@ import re
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import places
 import pytest
 from sources import ListSource
 
@@ -423,13 +421,6 @@ def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
 
 
 # A full disk --------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a disk of 64 kB."""
-    with places.small_disk(tmp_path / "disk", 64) as disk:
-        yield disk
 
 
 def test_what_does_not_fit_on_the_disk_changes_nothing(tiny_disk: Path) -> None:

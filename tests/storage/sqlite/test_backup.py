@@ -7,12 +7,12 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import places
 import pytest
 from conftest import Clock
+from reads import contents_of
 
 from agent_memory import (
     AgentMemory,
@@ -24,13 +24,6 @@ from agent_memory import (
 
 def mode(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
-
-
-def contents(path: Path) -> list[str]:
-    """Open a copy as a memory of its own, which must be sound, and return what it holds."""
-    with AgentMemory.open(path, create=False) as copy:
-        assert copy.check().problems == []
-        return sorted(one.content for one in copy.list_recent(10_000))
 
 
 def names(directory: Path) -> set[str]:
@@ -107,8 +100,8 @@ def test_the_backups_of_two_moments_stand_side_by_side(
     clock.forward(seconds=1)  # type: ignore[attr-defined]
     memory.store("later")
     second = memory.backup()
-    assert contents(first) == []
-    assert contents(second) == ["later"]
+    assert contents_of(first) == []
+    assert contents_of(second) == ["later"]
     assert [agent.agent_id for agent in AgentMemory.agents(root)] == ["bob"]
 
 
@@ -161,7 +154,7 @@ def test_overwriting_replaces_the_file_in_one_step(memory: AgentMemory, tmp_path
     with old.open() as reader:
         memory.backup(old, overwrite=True)
         assert reader.read() == "the old copy"  # it was not written over in place
-    assert contents(old) == ["newer"]
+    assert contents_of(old) == ["newer"]
     assert mode(old) == 0o600
     assert names(tmp_path) == {"root", "copy.db"}
 
@@ -207,16 +200,9 @@ def test_a_link_at_the_destination_is_replaced_and_never_followed(
     assert link.is_symlink()
     memory.backup(link, overwrite=True)
     assert not link.is_symlink()
-    assert contents(link) == ["kept"]
+    assert contents_of(link) == ["kept"]
     assert (tmp_path / "victim").read_text() == "precious"
     assert names(tmp_path) == {"root", "victim", "copy.db"}
-
-
-@pytest.fixture
-def tiny_disk(tmp_path: Path) -> Iterator[Path]:
-    """Mount a disk of 64 kB, on which no memory fits."""
-    with places.small_disk(tmp_path / "disk", 64) as disk:
-        yield disk
 
 
 def test_a_backup_that_fails_leaves_the_old_one_and_nothing_half_done(
@@ -236,7 +222,7 @@ def test_a_read_only_memory_can_be_backed_up(memory: AgentMemory, tmp_path: Path
     memory.store("kept")
     with AgentMemory.open(memory.path, read_only=True) as reader:
         path = reader.backup(tmp_path / "copy.db")
-    assert contents(path) == ["kept"]
+    assert contents_of(path) == ["kept"]
 
 
 def test_a_file_that_is_gone_cannot_be_backed_up(root: Path, tmp_path: Path) -> None:
@@ -267,7 +253,7 @@ def test_threads_back_up_while_others_store(memory: AgentMemory, tmp_path: Path)
     assert failures == []
     assert memory.count() == 51
     for turn in range(3):
-        held = contents(tmp_path / f"copy-{turn}.db")
+        held = contents_of(tmp_path / f"copy-{turn}.db")
         assert "before them all" in held
         # What the copy holds is what was stored first: a moment, not a mixture.
         assert set(held) == {"before them all", *(f"meanwhile {n}" for n in range(len(held) - 1))}

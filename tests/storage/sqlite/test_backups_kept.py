@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from conftest import NOW
+from reads import contents_of
 
 from agent_memory import AgentMemory, StorageUnavailable, ValidationError
 from agent_memory.models.times import NEWEST_TIME
@@ -35,12 +36,6 @@ def made(memory: AgentMemory, seconds: float = 0, *, reason: str = "tidy", keep:
     path = back_up_before(memory.path, reason, now=NOW + timedelta(seconds=seconds), keep=keep)
     assert path is not None
     return path
-
-
-def contents(path: Path) -> list[str]:
-    with AgentMemory.open(path, create=False) as copy:
-        assert copy.check().problems == []
-        return sorted(one.content for one in copy.list_recent(10_000))
 
 
 # Making and keeping -------------------------------------------------------------------------------
@@ -63,7 +58,7 @@ def test_a_backup_before_something_says_before_what(memory: AgentMemory) -> None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert names(memory) == [path.name]
-    assert contents(path) == ["a secret"]
+    assert contents_of(path) == ["a secret"]
 
 
 def test_the_newest_are_kept_whatever_they_were_made_before(memory: AgentMemory) -> None:
@@ -125,7 +120,7 @@ def test_one_that_is_in_use_is_left_until_it_is_not(memory: AgentMemory) -> None
     with AgentMemory.open(used, create=False) as opened:
         opened.store("only in the backup")
         second = made(memory, 1, keep=1)
-        assert contents(used) == ["old", "only in the backup"]
+        assert contents_of(used) == ["old", "only in the backup"]
     third = made(memory, 2, keep=1)
     assert names(memory) == [third.name]
     assert not second.exists()
@@ -193,8 +188,8 @@ def test_a_clock_that_was_put_back_does_not_make_the_newest_the_oldest(memory: A
         memory.store(f"state {n}")
         made(memory, -3600.0 * n, keep=2)
     newest, older = list_backups(memory.path)
-    assert contents(Path(newest.path)) == ["state 0", "state 1", "state 2"]
-    assert contents(Path(older.path)) == ["state 0", "state 1"]
+    assert contents_of(Path(newest.path)) == ["state 0", "state 1", "state 2"]
+    assert contents_of(Path(older.path)) == ["state 0", "state 1"]
     assert newest.made_at > older.made_at > NOW
 
 
@@ -257,7 +252,7 @@ def test_processes_that_back_up_at_one_moment_take_no_name_from_each_other(
     paths = [Path(path) for one in printed for path in one]
     assert len(set(paths)) == 45
     assert {path.name for path in paths} == set(names(memory))
-    assert all(contents(path) == ["kept"] for path in paths[::9])
+    assert all(contents_of(path) == ["kept"] for path in paths[::9])
 
 
 # Failing ------------------------------------------------------------------------------------------
@@ -326,7 +321,7 @@ def test_whenever_it_is_killed_the_kept_ones_are_whole(memory: AgentMemory) -> N
         assert min(before, 3) <= len(listed) <= 4
         before = len(listed)
     assert before >= 3
-    assert contents(Path(listed[0].path))[0].startswith("memory 0 ")
+    assert contents_of(Path(listed[0].path))[0].startswith("memory 0 ")
 
 
 # The list -----------------------------------------------------------------------------------------
