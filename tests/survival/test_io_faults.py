@@ -109,7 +109,7 @@ def test_careless_verbs_are_seen(
 ) -> None:
     careless = Verb("careless", act, keyword_only)
     monkeypatch.setattr(fault_scene, "all_verbs", lambda: [careless])
-    tally = harm_of("careless", {"sync", "write"}, {Lasting.ONCE}, last=40)
+    tally = harm_of("careless", {"sync", "write"}, {Lasting.ONCE}, last=12)
     assert getattr(tally, harm), tally
 
 
