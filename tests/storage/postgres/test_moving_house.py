@@ -177,7 +177,7 @@ def test_a_move_that_is_killed_goes_on(
         finished(large, url)
         source, target = (url, tmp_path / "back")  # type: ignore[assignment]
     before = rows_of(source)
-    for _ in range(5):  # in the first of the two rounds, which have 31 pages each
+    for _ in range(3):  # in the first of the two rounds, which have 31 pages each
         killed(source, target, after=chance.randint(1, 30))
     killed(source, target, after=40)
     assert rows_of(source) == before
