@@ -407,3 +407,28 @@ def test_what_two_people_did_both_did() -> None:
     assert shortly(decided("Bob joined Acme.", known=("Ann joined Acme.",))) == [("ADD", None)]
     known = ("Tom handles the billing.",)
     assert shortly(decided("Rita handles the billing now.", known=known)) == [("ASK", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known", "event"),
+    [
+        ("My budget is $2,500.", "My budget is $2,000.", "ASK"),
+        ("My salary is 50,500 euros.", "My salary is 50,000 euros.", "UPDATE"),
+        ("My salary is 31,000 euros after taxes.", "My salary is 50,000 euros.", "ASK"),
+        ("My salary is 4,166 euros a month.", "My salary is 50,000 euros.", "ADD"),
+    ],
+)
+def test_a_number_goes_on_behind_its_comma(fact: str, known: str, event: str) -> None:
+    """Two numbers of "2,…" were one value."""
+    assert shortly(decided(fact, known=(known,))) == [(event, None if event == "ADD" else "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("We upgraded from Python 3.11 to Python 3.12.", "We use Python 3.11."),
+        ("The config moved from /etc/a.toml to /srv/a.toml.", "The config lives in /etc/a.toml."),
+    ],
+)
+def test_what_is_left_behind_may_have_a_point_in_it(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]

@@ -20,7 +20,8 @@ _END: Final = (
     r"(?=[,;!?)]|[:.](?!\w)|\s[-\u2013\u2014]\s"
     r"|\s(?:and|but|because|since|so|for|to|now|any ?more)\b|$)"
 )
-_WHAT: Final = rf"(?P<what>(?:[^,;:.!?]|[:.](?=\w)){{1,60}}?){_END}"
+_WHAT_WITHIN: Final = r"(?P<what>(?:[^,;:.!?]|[:.](?=\w)){1,60}?)"
+_WHAT: Final = _WHAT_WITHIN + _END
 _UP_TO_WHEN: Final = (
     r"(?P<what>[^,;:.!?]{1,60}?)"
     r"(?=[,;:.!?]| (?:with|by|for|and|because|since|to|last|in|on|at|this|yesterday)\b|$)"
@@ -90,7 +91,7 @@ _DENIED: Final = tuple(
         rf"\b{_LEFT} (?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
         rf"\b{_LEFT} (?P<what>(?-i:[A-Z])[\w'&-]*(?: (?-i:[A-Z])[\w'&-]*){{0,3}}) {_WHEN}",
         rf"\b(?:stopped|quit|ceased) (?:being (?:an? )?)?{_WHAT}",
-        rf"\b{_SWITCHED}\w* (?:\w+ ){{0,4}}?from (?P<what>[^,;:.!?]{{1,40}}?) (?:over )?to \S",
+        rf"\b{_SWITCHED}\w* (?:\w+ ){{0,4}}?from {_WHAT_WITHIN} (?:over )?to \S",
         rf"\b(?:cancel(?:led|ed)?|called off|scrapped) {_ITS}(?P<what>[^,;:.!?]{{1,60}})",
         r"\b(?:isn't|aren't|wasn't|ain't) (?P<what>[^,;:.!?]{1,40}?) any ?more\b",
         rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}?) (?:is|was|ha[sv]e? been|got|are|were) {_OVER}\b",

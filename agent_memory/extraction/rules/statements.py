@@ -173,8 +173,8 @@ _SINCE_WHEN: Final = re.compile(
     re.IGNORECASE,
 )
 _MORE: Final = re.compile(
-    r"(?:,| (?:and|but|con|mit|avec|com|met|since|because|for|with|from|as|when|where|which|though"
-    r"|after|before|while|until|near|is|are)\b)(?! \d).*$"
+    r"(?:,(?!\d)| (?:and|but|con|mit|avec|com|met|since|because|for|with|from|as|when|where|which"
+    r"|though|after|before|while|until|near|is|are)\b)(?! \d).*$"
     r"|,? (?:not|instead of|rather than)\b.*$",
     re.IGNORECASE,
 )
