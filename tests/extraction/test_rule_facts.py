@@ -271,3 +271,34 @@ def test_steps_answers_and_single_words_stay_with_what_they_belong_to(text: str)
 )
 def test_what_is_asked_for_stays_beside_nothing(text: str, facts: list[str]) -> None:
     assert kept(user(text), assistant("OK")) == facts
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My son is 4, which books do you recommend?",
+        "My order 5567 never arrived, where is it?",
+        "Ich bin schwanger, darf ich Sushi essen?",
+        "Wir haben 40 Nutzer, reicht der freie Tarif?",
+        "Je suis végétarien, que puis-je cuisiner ?",
+        "J'ai deux enfants, quelle voiture me conseilles-tu ?",
+        "Soy vegetariano, ¿qué puedo cocinar?",
+    ],
+)
+def test_what_is_told_before_a_question_is_kept(text: str) -> None:
+    assert kept(user(text), assistant("OK")) == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My dog, is he ill?",
+        "My code does not compile, what is wrong?",
+        "Ich verstehe das nicht, kannst du es erklären?",
+        "Je ne comprends pas, tu peux répéter ?",
+        "Y tú, ¿qué piensas?",
+        "Buenos días, ¿qué tal?",
+    ],
+)
+def test_a_question_that_tells_nothing_before_is_not(text: str) -> None:
+    assert kept(user(text), assistant("OK")) == []

@@ -50,6 +50,15 @@ _TO_ME: Final = re.compile(r"\b(?:me|us)\b", re.IGNORECASE)
 _SELF: Final = re.compile(
     r"\b(?:I|my|mine|me|myself|we|our|ours|us)\b|我|私|僕|俺|저는?|나는|내 ", re.IGNORECASE
 )
+# "My knee hurts, what can I do?", "Ich bin Vegetarier, was …?"; a Spanish question has a mark.
+_TOLD_BEFORE: Final = re.compile(
+    r"\W*(?:(?P<mine>(?:(?:my|our|ich|wir|(?:mein|unser)e?|je|nous|mon|ma|mes|notre|nos)\s"
+    r"|j['\u2019])[^,;:?]+)[,;]\s+[^\W\d][^?]+\?"
+    r"|(?P<marked>[^?\u00bf]+[^\s,;:?\u00bf])[,;:]?\s*\u00bf)",
+    re.IGNORECASE,
+)
+_LEAST_TOLD: Final = 10
+"""Characters of what is told before a question: "My dog, is he ill?" tells nothing."""
 _DONE: Final = (
     r"(?:book|schedul|order|reserv|sav|not|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
 )
@@ -180,9 +189,18 @@ def spoken(message: Message, text: str) -> str:
 def _worth(sentence: str, role: MessageRole) -> float:
     """Return how sure it is that a sentence says something to keep; 0 for one that does not."""
     sentence = sentence[:_JUDGED]
-    if is_small_talk(sentence):
+    if is_small_talk(sentence) and not _tells_before_it_asks(sentence):
         return 0.0
     if role is MessageRole.ASSISTANT:
         return _OF_OTHERS if _LASTING.search(sentence) else 0.0
     is_stated = is_request_to_remember(sentence) or _SELF.search(sentence) is not None
     return _OF_SPEAKER if is_stated else _OF_OTHERS
+
+
+def _tells_before_it_asks(sentence: str) -> bool:
+    """Return whether what stands before a question tells something, whatever its verb."""
+    match = _TOLD_BEFORE.match(sentence)
+    if match is None:
+        return False
+    told = match["mine"] or match["marked"]
+    return len(told) >= _LEAST_TOLD and not (is_asking(told) or is_small_talk(told))
