@@ -33,10 +33,13 @@ _JUDGED: Final = 1_000
 _ONE_EACH: Final = frozenset(
     {
         "age", "birthday", "salary", "height", "weight", "shoe size", "blood type", "timezone",
-        "address", "postcode", "zip code", "date of birth",
+        "postcode", "zip code", "date of birth",
     }
 )  # fmt: skip
-"""Slots of which everybody has one, so that another value is a new one without a word of change."""
+"""Slots of which the speaker has one, so that another value is a new one without a word of change.
+
+Of others there may be two with one name, and of mail addresses somebody may have two.
+"""
 _SHARE: Final = 0.6
 """Of the words of what is said to be no more, those that the older text must have."""
 _SIGNS: Final = stems(
@@ -255,17 +258,18 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
                 continue
             if not (stated.value.is_value and stated.value.kind == known.value.kind):
                 continue
-            why = f"another value of {stated.attribute}"
-            return Conflict(why, is_sure=_is_sure(stated, known, new, old))
+            is_sure = _is_sure(stated, known, new, old)
+            if stated.value.goes_with(known.value) and not (is_sure or _is_announced(new)):
+                continue
+            return Conflict(f"another value of {stated.attribute}", is_sure=is_sure)
     return None
 
 
 def _is_same_slot(stated: Statement, known: Statement, new: Reading) -> bool:
     if stated.origin and stems(stated.origin).isdisjoint(stems(known.value.form)):
         return False  # "We moved from Jenkins to Argo" is about no home
-    is_announced = new.change.is_new or new.change.corrects
     if stated.attribute == BEING:  # one is a nurse, a mother and a fan of jazz
-        return stated.slot == known.slot and is_announced
+        return stated.slot == known.slot and _is_announced(new)
     was_that = known.slot == (stated.subject, BEING) and stated.attribute == JOB
     return stated.slot == known.slot or (was_that and new.change.is_new)
 
@@ -283,11 +287,11 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
         return not stated.says_more or (stated.gone is not None and stems(stated.gone) <= gone)
     if stated.whose != known.whose or stated.says_more:
         return False  # "the" budget, ours, or that for the new car may be another one than mine
-    is_announced = new.change.is_new or new.change.corrects
-    has_one = stated.whose != "the" and (
+    is_own = stated.whose != "the" and stated.subject == new.speaker
+    has_one = is_own and (
         stated.attribute in _ONE_EACH or stated.attribute.startswith("favourite ")
     )
-    is_meant = has_one or (is_announced and not stated.is_another)
+    is_meant = has_one or (_is_announced(new) and not stated.is_another)
     return is_meant and stated.value.is_closed and stated.value.has_all_of(known.value)
 
 
@@ -313,9 +317,10 @@ def _of_frames(new: Reading, old: Reading) -> Conflict | None:
     if values is None:
         return None
     value, known = values
-    if not (value.is_value and value.kind == known.kind and value.form != known.form):
+    is_announced = _is_announced(new)
+    is_other = value.is_value and value.kind == known.kind and value.form != known.form
+    if not is_other or (value.goes_with(known) and not is_announced):
         return None
-    is_announced = new.change.is_new or new.change.corrects
     # What happened twice happened twice, and so did what both Ann and Bob did ("joined Acme").
     is_of_another = new.text.split()[:1] != old.text.split()[:1]
     if (is_of_another or not is_announced) and _PAST.search(new.text) is not None:
@@ -324,6 +329,11 @@ def _of_frames(new: Reading, old: Reading) -> Conflict | None:
     if is_announced or is_rule or value.is_closed:
         return Conflict("it says the same of something else")
     return None
+
+
+def _is_announced(new: Reading) -> bool:
+    """Return whether a text says that something is so now, or that something said was wrong."""
+    return new.change.is_new or new.change.corrects
 
 
 def _of_uses(new: Reading, old: Reading) -> Conflict | None:

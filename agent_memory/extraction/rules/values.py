@@ -41,6 +41,7 @@ _PARTS_OF_A_DATE: Final = tuple(
         rf"\b{_DAY}", rf"\b{_MONTH}\b|\d[./-]\d", r"(?<!\d)\d{1,2}(?!\d)", r"\d{4}", TIME, r"q[1-4]"
     )
 )  # fmt: skip
+_OF_A_DATE: Final = re.compile(r"[\w:]+")
 _COLOURS: Final = frozenset(
     """
     red blue green yellow orange purple violet pink black white grey gray brown teal turquoise cyan
@@ -91,6 +92,13 @@ class Value(NamedTuple):
         if self.kind != "date":
             return True
         return all(part.search(self.form) for part in _PARTS_OF_A_DATE if part.search(other.form))
+
+    def goes_with(self, other: Value) -> bool:
+        """Return whether it is the same date, told by one of both more exactly: with its year."""
+        if self.kind != "date":
+            return False
+        words, others = (set(_OF_A_DATE.findall(it.form)) for it in (self, other))
+        return words <= others or others <= words
 
     @property
     def is_value(self) -> bool:
