@@ -463,3 +463,34 @@ def test_what_speaks_of_oneself_has_the_speakers_own_value() -> None:
 )
 def test_a_date_told_more_exactly_is_the_same(fact: str, known: str) -> None:
     assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("My office is in Bergen, not Oslo.", "I live in Oslo."),
+        ("The dinner is on Thursday, not on Friday.", "The demo is on Friday."),
+        ("The shop is closed on Sunday.", "The shop is open on Monday."),
+        ("I was vegan for two years.", "I'm vegetarian."),
+        ("I was married once.", "I'm single."),
+        ("Never use semicolons in Python.", "Always use semicolons."),
+    ],
+)
+def test_what_is_of_something_else_or_past_is_not_asked_about(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("Never use semicolons.", "Always use semicolons."),
+        ("I started smoking again.", "I don't smoke."),
+        ("It turned out I don't have asthma.", "I have asthma."),
+        ("Ich rauche wieder.", "Ich rauche nicht."),
+        ("We decided against Redis for caching.", "We decided to use Redis for caching."),
+        ("I was laid off.", "I work at Google."),
+        ("The shop is closed now.", "The shop sells bread."),
+    ],
+)
+def test_what_is_said_and_denied_is_asked_about(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]

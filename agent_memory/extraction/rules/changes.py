@@ -78,7 +78,8 @@ _LEFT: Final = _any(
 _WHEN: Final = "(?:in|on|last|this|yesterday|after|before)\\b"
 _SWITCHED: Final = "(?:switch|mov|chang|migrat|relocat|transfer|upgrad|renam|convert|went|go)"
 _OVER: Final = _any(
-    r"cancel(?:led|ed)  called off  scrapped  gone  dead  over  closed  discontinued  deprecated"
+    r"cancel(?:led|ed)  called off  scrapped  gone  dead  over  discontinued  deprecated"
+    r"  closed(?! (?:on|at|from|until|during|for)\b)"  # "closed on Sundays" is no end
 )
 _DIED: Final = "(?:died|passed away|ended|closed down)"
 _DENIED: Final = tuple(
@@ -109,6 +110,7 @@ _NO_LONGER: Final = re.compile(
 _NEGATED: Final = re.compile(
     rf"^\W*(?!{NO})no\b|"  # "No dogs are allowed", "No fumo"; "No, dogs are allowed" is an answer
     r"\b(?:not|never|no longer|cannot|can't stand|can not|stop|avoid|hates?|dislikes?|detest"
+    r"|decided against"
     r"|neither|(?:ha(?:ve|s|d)|there (?:is|are)|there['\u2019]s|yo) no(?= \w))\b|n['\u2019]t\b"
     r"|\b(?:nicht|kein(?:e[mnrs]?)?|nie|niemals|ne|n['\u2019](?=\w)|pas|jamais|nunca|jamás|tampoco"
     r"|não|niet|geen|nooit|inte|ikke|aldrig|aldri|ingen|не|никогда)\b",

@@ -46,6 +46,7 @@ _SIGNS: Final = stems(
     "no not longer any more anymore never stopped quit gave up given don't doesn't isn't again now"
     " currently new just actually sorry correction after all these days from on instead can may use"
     " no wrong typo meant make left moved changed switched hate love like enjoy can't stand update"
+    " always started turned against wieder doch"
     # how other languages deny, and their articles, which go with that: "du thé", "pas de thé"
     " nicht kein keine keinen keinem keiner keines nie niemals mehr ne pas plus jamais nunca jamás"
     " tampoco ya non più não mais niet geen nooit meer inte ikke aldrig aldri ingen"
@@ -88,8 +89,8 @@ _STATES: Final = {
         "single": r"single",
         "married": r"(?:got |get |newly )?married|got hitched|tied the knot",
         "engaged": r"(?:got )?engaged(?! in)",
-        "divorced": r"(?:got |getting )?divorced|separated|split up",
-        "widowed": r"widowed|a widow(?:er)?",
+        "divorced": r"(?:got |getting |were )?divorced|separated|split up",
+        "widowed": r"(?:was )?widowed|a widow(?:er)?",
         "together": r"in a relationship|seeing someone|dating someone",
     },
     "diet": {
@@ -103,15 +104,15 @@ _STATES: Final = {
         "born": r"(?:had|have had|gave birth to) (?:the|a|our|my) (?:baby|son|daughter|boy|girl)",
     },
     "employment": {
-        "none": r"retired|unemployed|laid off|out of work|jobless|between jobs|lost my job"
-        r"|quit my job|resigned|(?:got |been )?fired",
+        "none": r"retired|unemployed|(?:was )?laid off|out of work|jobless|between jobs|lost my job"
+        r"|quit my job|resigned|(?:got |been |was )?fired",
         "sought": r"(?:looking|searching) for (?:a (?:new )?)?(?:job|work)|job[- ]hunting",
         "new": r"(?:found|got|landed|started) (?:a|my) (?:new )?job",
     },
 }
 _SPOUSES: Final = frozenset({"wife", "husband"})
 _PARTED: Final = frozenset({("marital status", "divorced"), ("marital status", "widowed")})
-_VERBS: Final = "(?:am|are|was|were|have|been|just|now|got|recently|currently|finally)"
+_VERBS: Final = "(?:am|are|have|been|just|now|got|recently|currently|finally)"
 _STATE: Final = {
     slot: tuple(
         (
@@ -380,9 +381,10 @@ def _words(text: str) -> list[str]:
 
 def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     """Compare what a text says to be no more, or denies, with what the other says."""
+    others = _gone_elsewhere(new, old)
     for words in new.change.denied:
         is_same_owner = new.owner == old.owner or new.owner in words
-        if is_same_owner and len(words & old.stems) >= _SHARE * len(words):
+        if is_same_owner and words not in others and len(words & old.stems) >= _SHARE * len(words):
             return Conflict("it is said to hold no longer")
     content = new.stems - _SIGNS
     if not content or new.owner != old.owner or new.change.is_negated == old.change.is_negated:
@@ -393,6 +395,19 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     if common == len(content) and common >= _SHARE * len(old.stems - _SIGNS):
         return Conflict("the same is said and denied")
     return None
+
+
+def _gone_elsewhere(new: Reading, old: Reading) -> list[frozenset[str]]:
+    """Return what is gone of slots that the older text does not state, where it states others.
+
+    "My office is in Bergen, not Oslo" says nothing of "I live in Oslo".
+    """
+    slots = {known.slot for known in old.statements}
+    return [
+        stems(stated.gone)
+        for stated in new.statements
+        if stated.gone is not None and slots and stated.slot not in slots
+    ]
 
 
 def _of_correction(new: Reading, old: Reading) -> Conflict | None:

@@ -165,7 +165,7 @@ _SO_NOW: Final = re.compile(
     re.IGNORECASE,
 )
 _SINCE_WHEN: Final = re.compile(
-    rf"[\s,]+(?:(?:since )?(?:last|this|next) \w+|(?:in|on|since) (?:(?:19|20)\d\d|{DATE})"
+    rf"(?<! not)[\s,]+(?:(?:since )?(?:last|this|next) \w+|(?:in|on|since) (?:(?:19|20)\d\d|{DATE})"
     r"|yesterday"
     r"|(?:el|la) \w+ pasad[oa]|hace \w+ \w+|letzte[nrs]? \w+|vor \w+ \w+|l[ea] \w+ derni(?:er|ère)"
     r"|il y a \w+ \w+|(?:l[oa] )?scors[oa] \w+|(?:n?o|n?a) \w+ passad[oa]|vorige \w+"
