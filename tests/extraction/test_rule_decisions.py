@@ -494,3 +494,43 @@ def test_what_is_of_something_else_or_past_is_not_asked_about(fact: str, known: 
 )
 def test_what_is_said_and_denied_is_asked_about(fact: str, known: str) -> None:
     assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("Ich habe drei Kinder.", "Ich habe zwei Kinder."),
+        ("J'ai trois enfants.", "J'ai deux enfants."),
+        ("Tengo tres hijos.", "Tengo dos hijos."),
+        ("Das Standup ist um 10 Uhr.", "Das Standup ist um 9:30 Uhr."),
+        ("We meet at 10 am.", "We meet at 9:30 am."),
+        ("The config lives in ~/.config/app.toml.", "The config lives in /etc/app.toml."),
+        ("The schema is in db/new.sql.", "The schema is in db/old.sql."),
+        (
+            "The staging server is stage-2.example.com.",
+            "The staging server is stage-1.example.com.",
+        ),
+        ("My budget for the trip is $2,500.", "My budget for the trip is $2,000."),
+        ("My favourite pizza is quattro formaggi.", "My favourite pizza is margherita."),
+        ("The default branch is main.", "The default branch is master."),
+        ("Der Termin ist am Montag.", "Der Termin ist am Freitag."),
+        ("La cita es el lunes.", "La cita es el viernes."),
+        ("The shop is closed on Sunday.", "The shop is open on Sunday."),
+        ("Rex is not afraid of thunder any more.", "My dog Rex is afraid of thunder."),
+    ],
+)
+def test_another_number_time_path_or_favourite_is_asked_about(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("I have 2 cats.", "I have two cats."),
+        ("The schema is in db/new.sql.", "The fixtures are in db/old.sql."),
+        ("My second car is a Fiat.", "My car is a Volvo."),
+        ("My favourite foods are pizza and sushi.", "My favourite foods are pizza."),
+    ],
+)
+def test_the_same_number_or_what_is_of_another_is_not(fact: str, known: str) -> None:
+    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]

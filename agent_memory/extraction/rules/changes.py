@@ -49,7 +49,7 @@ _CORRECTS: Final = re.compile(
 )
 _CHANGED_MIND: Final = re.compile(r"\bchanged (?:my|our) minds?\b", _FLAGS)
 _NEW: Final = re.compile(
-    r"\b"
+    r"(?<![/.])\b"  # nothing is new in "db/new.sql"
     + _any(
         r"""
         now(?! and then)  nowadays  these days  currently  at the moment  as of  new  from now on
@@ -62,7 +62,7 @@ _NEW: Final = re.compile(
         сейчас  больше не
         """
     )
-    + r"\b|现在|改|今は|지금|이제",
+    + r"\b(?!/|\.\w)|现在|改|今は|지금|이제",
     _FLAGS,
 )
 _STOPPED: Final = _any(
@@ -96,6 +96,7 @@ _DENIED: Final = tuple(
         rf"\b(?:cancel(?:led|ed)?|called off|scrapped) {_ITS}(?P<what>[^,;:.!?]{{1,60}})",
         r"\b(?:isn't|aren't|wasn't|ain't) (?P<what>[^,;:.!?]{1,40}?) any ?more\b",
         rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}?) (?:is|was|ha[sv]e? been|got|are|were) {_OVER}\b",
+        rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}? (?:is|are) closed (?:on|at|from) \S[^,;:.!?]*)",
         rf"^\W*(?:my |our |the |(?-i:(?=[A-Z])))(?P<what>[^,;:.!?]{{1,40}}?) {_DIED}\b",
         r"\b(?:ya no|nicht mehr|ne|non|não|niet|больше не) (?P<what>[^,;:.!?]{1,60})",
     )
@@ -191,6 +192,11 @@ def says_that_it_ended(text: str) -> bool:
     return _NO_LONGER.search(text) is not None
 
 
+def is_beside(text: str) -> bool:
+    """Return whether what a text says holds for a while, or beside others."""
+    return _BESIDE.search(text) is not None
+
+
 def change_of(text: str) -> Change:
     """Return what a text tells of change."""
     denied = [
@@ -204,7 +210,7 @@ def change_of(text: str) -> Change:
         is_new=_NEW.search(text) is not None,
         denied=tuple(words for words in denied if words),
         is_negated=_NEGATED.search(text) is not None,
-        is_beside=_BESIDE.search(text) is not None,
+        is_beside=is_beside(text),
         is_unreal=_UNREAL.search(text) is not None,
         changes_mind=_CHANGED_MIND.search(text) is not None,
         is_guessed=_GUESSED.search(text) is not None,

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agent_memory.extraction.rules.changes import Change, change_of, says_that_it_ended
+from agent_memory.extraction.rules.changes import Change, change_of, is_beside, says_that_it_ended
 from agent_memory.extraction.rules.statements import (
     BEING,
     EMPLOYER,
@@ -203,6 +203,10 @@ def read(text: str) -> Reading:
         if says_that_it_ended(clause)
     )
     change = change_of(spoken)
+    if change.is_beside and len(statements) == 1:
+        # "My second car", "the budget for the trip": the name of a slot says nothing of its value.
+        rest = spoken.lower().replace(statements[0].attribute, "")
+        change = change._replace(is_beside=is_beside(rest))
     if len(parts) == 1 and (is_asking(spoken) or is_order(spoken)):
         change = change._replace(is_guessed=True)
     return Reading(
@@ -319,7 +323,7 @@ def _of_frames(new: Reading, old: Reading) -> Conflict | None:
         return None
     value, known = values
     is_announced = _is_announced(new)
-    is_other = value.is_value and value.kind == known.kind and value.form != known.form
+    is_other = value.is_value and value.form != known.form
     if not is_other or (value.goes_with(known) and not is_announced):
         return None
     # What happened twice happened twice, and so did what both Ann and Bob did ("joined Acme").
@@ -355,7 +359,7 @@ def _person(who: str) -> str:
 
 
 def _differing(first: str, second: str) -> tuple[Value, Value] | None:
-    """Return the one value in which two sentences differ, of each."""
+    """Return the one value in which two sentences differ, of each, where both are of one kind."""
     words, others = _words(first), _words(second)
     lowered, others_lowered = [w.lower() for w in words], [w.lower() for w in others]
     shorter = min(len(words), len(others))
@@ -365,10 +369,16 @@ def _differing(first: str, second: str) -> tuple[Value, Value] | None:
     end = 0
     while end < shorter - start and lowered[-1 - end] == others_lowered[-1 - end]:
         end += 1
-    span, other = words[start : len(words) - end], others[start : len(others) - end]
-    if start + end < 2 or not 0 < len(span) <= _MOST_WORDS or not 0 < len(other) <= _MOST_WORDS:
-        return None
-    return value_of(" ".join(span)), value_of(" ".join(other))
+    for kept in (end, end - 1):  # "9:30" and "10" are of two kinds, "9:30 Uhr" and "10 Uhr" times
+        span, other = words[start : len(words) - kept], others[start : len(others) - kept]
+        if kept < 0 or start + kept < 2 or not (0 < len(span) <= _MOST_WORDS):
+            return None
+        if not 0 < len(other) <= _MOST_WORDS:
+            return None
+        value, known = value_of(" ".join(span)), value_of(" ".join(other))
+        if value.kind == known.kind:
+            return value, known
+    return None
 
 
 def _words(text: str) -> list[str]:
@@ -387,10 +397,15 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
         if is_same_owner and words not in others and len(words & old.stems) >= _SHARE * len(words):
             return Conflict("it is said to hold no longer")
     content = new.stems - _SIGNS
-    if not content or new.owner != old.owner or new.change.is_negated == old.change.is_negated:
+    if not content or new.change.is_negated == old.change.is_negated:
         return None
-    if any(len(words & old.stems) >= _SHARE * len(words) for words in new.ended):
+    is_same_owner = new.owner == old.owner
+    # "Rex is not afraid any more", of "my dog Rex".
+    is_named = is_same_owner or (new.owner != "" and stems(new.owner) <= old.stems)
+    if is_named and any(len(words & old.stems) >= _SHARE * len(words) for words in new.ended):
         return Conflict("it is said to hold no longer")
+    if not is_same_owner:
+        return None
     common = len(content & old.stems)
     if common == len(content) and common >= _SHARE * len(old.stems - _SIGNS):
         return Conflict("the same is said and denied")

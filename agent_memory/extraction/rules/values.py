@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import count
 from typing import Final, NamedTuple
 
 from agent_memory.text.normalize import DENSE, exact_form
@@ -17,18 +18,29 @@ CLOSED: Final = frozenset({"address", "date", "time", "number", "code", "colour"
 Of two names, the second may be where the first lies ("Oslo", "Norway").
 """
 
-_NUMBER_WORDS: Final = (
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen"
-    " sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
+_NUMBERS: Final = {
+    word: str(number)
+    for first, step, words in (
+        (1, 1, "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"),
+        (15, 1, "fifteen sixteen seventeen eighteen nineteen"),
+        (20, 10, "twenty thirty forty fifty sixty seventy eighty ninety"),
+        (2, 1, "zwei drei vier fünf sechs sieben acht neun zehn"),
+        (2, 1, "deux trois quatre cinq six sept huit neuf dix"),
+        (2, 1, "dos tres cuatro cinco seis siete ocho nueve diez"),
+    )
+    for number, word in zip(count(first, step), words.split(), strict=False)
+}
+"""Words of numbers, as digits."""
+_DAY: Final = (
+    r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
+    r"|(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado"
+    r"|domingo)"
 )
-_DAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _MONTH: Final = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
     r"|sep(?:t|tember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
-TIME: Final = (
-    r"(?:\d{1,2}:\d\d(?: ?[ap]\.?m\.?)?|\d{1,2} ?(?:[ap]\.?m\.?|o'clock|uhr|h)|noon|midnight)"
-)
+TIME: Final = r"(?:\d{1,2}(?:[:.]\d\d)? ?(?:[ap]\.?m\.?|o'clock|uhr|h)|\d{1,2}:\d\d|noon|midnight)"
 DATE: Final = (
     rf"(?:\d{{4}}-\d\d-\d\d|\d{{1,2}}[./]\d{{1,2}}(?:[./]\d{{2,4}})?|(?:next |this )?{_DAY}"
     rf"|{_MONTH}\.? \d{{1,2}}(?:st|nd|rd|th)?(?:,? \d{{4}})?"
@@ -62,10 +74,12 @@ _KINDS: Final = tuple(
         (rf"\d{{1,5}}[a-z]?(?-i:(?: {_CAPITAL}){{2,4}})\.?", NAME),  # "12 Oak Street"
         (r"\w*\d+(?:[.:-]\w+)+|[a-z]+-?\d+[a-z\d]*", "code"),
         (r"(?:version|port|room|gate|seat|floor|chapter|step) [\w.:-]*\d[\w.:-]*", "code"),
+        (r"(?-i:[a-z][\w-]*(?:\.[a-z][\w-]*){2,})", "address"),  # a host
+        (r"(?:~|\.{1,2})?/\S+|(?:[\w.-]+/)+[\w-]+\.\w+", "address"),  # a path
     )
 )
 _QUANTITY: Final = re.compile(
-    rf"(?P<sign>[$€£¥]?) ?(?P<number>\d[\d.,]*k?|(?:{_NUMBER_WORDS.replace(' ', '|')})\b)"
+    rf"(?P<sign>[$€£¥]?) ?(?P<number>\d[\d.,]*k?|(?:{'|'.join(_NUMBERS)})\b)"
     r"(?P<unit>(?: ?[^\W\d]+| ?%){0,4})",
     re.IGNORECASE,
 )
@@ -121,7 +135,9 @@ def value_of(text: str, *, is_cased: bool = True) -> Value:
     if match := _QUANTITY.fullmatch(bare):
         unit = f"{match['sign']}{match['unit']}".strip().lower()
         lead = text[: len(text) - len(bare)].strip().lower()
-        return Value(" ".join(f"number {lead} {unit}".split()), form)
+        number = match["number"].lower()
+        written = form.replace(number, _NUMBERS.get(number, number), 1)
+        return Value(" ".join(f"number {lead} {unit}".split()), written)
     if form in _COLOURS:
         return Value("colour", form)
     return Value(_kind_of_words(text, is_cased=is_cased), form.removeprefix("the "))
