@@ -530,6 +530,7 @@ def test_another_number_time_path_or_favourite_is_asked_about(fact: str, known: 
         ("The schema is in db/new.sql.", "The fixtures are in db/old.sql."),
         ("My second car is a Fiat.", "My car is a Volvo."),
         ("My favourite foods are pizza and sushi.", "My favourite foods are pizza."),
+        ("My favourite film is very old.", "My favourite film is Alien."),
     ],
 )
 def test_the_same_number_or_what_is_of_another_is_not(fact: str, known: str) -> None:

@@ -359,8 +359,9 @@ def _fitting(value: Value, slot: str) -> Value:
         return Value(JOB, value.form)
     if slot == AGE and value.kind in _YEARS:
         return Value("number", value.form.partition(" ")[0])
-    if slot.startswith(("favourite ", "default ")) and not (value.is_closed or slot.endswith("s")):
-        return Value(NAME, value.form)
+    is_one = slot.startswith(("favourite ", "default ")) and not slot.endswith("s")
+    if is_one and not value.is_value:
+        return Value("choice", value.form)
     is_place = slot in (HOME, EMPLOYER)
     if (is_place and any(letter.isdigit() for letter in value.form)) or (
         slot in _KIND_OF and not value.kind.startswith(_KIND_OF[slot])
