@@ -535,3 +535,29 @@ def test_another_number_time_path_or_favourite_is_asked_about(fact: str, known: 
 )
 def test_the_same_number_or_what_is_of_another_is_not(fact: str, known: str) -> None:
     assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        (
+            "Since I lost my job, things have been tough.",
+            "Searching for the perfect studio is a tough job. Hang in there. You'll find it soon!",
+        ),
+        ("I love to get lost in books.", "Her books are captivating."),
+        ("Who is the man on the left in the photo?", "I took this photo in Rome."),
+        (
+            "The shop is gone.",
+            "I love this street. It has a shop, two cafés, old trees and a view of the river.",
+        ),
+    ],
+)
+def test_a_word_in_passing_is_not_asked_about(fact: str, known: str) -> None:
+    """Of 40 questions that 2,553 memories of real conversations opened, 35 were of this kind."""
+    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+
+
+def test_what_ended_is_asked_about_where_a_memory_of_some_sentences_is_about_it() -> None:
+    assert shortly(decided("My dog died.", known=("I love hiking. I have a dog.",))) == [
+        ("ASK", "m0")
+    ]

@@ -27,6 +27,7 @@ _UP_TO_WHEN: Final = (
     r"(?=[,;:.!?]| (?:with|by|for|and|because|since|to|last|in|on|at|this|yesterday)\b|$)"
 )
 _ITS: Final = r"(?:my |our |the |an? )?"
+_NO_PLACE: Final = r"(?!(?:in|on|at|for)\b)"  # "lost in a book", "left on the photo" end nothing
 _OPENING: Final = r"^\W*(?:(?:well|oh|lol|haha|hey|hm+|ah|ok|okay|and|but|so)[\s,.!]+)*"
 NO: Final = (
     r"no(?:\b(?=\s*[,.;:!\u2013\u2014-]|$)"
@@ -88,8 +89,8 @@ _DENIED: Final = tuple(
         rf"(?:^|[,;] )(?:and |but )?not (?!only|just|sure|yet|really|very|even){_WHAT}",
         r"\bnot (?P<what>[^,;:.!?]{1,40}?) but\b",
         rf"\b(?:instead of|rather than) {_WHAT}",
-        rf"\b{_STOPPED} {_ITS}{_UP_TO_WHEN}",
-        rf"\b{_LEFT} (?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
+        rf"\b{_STOPPED} {_NO_PLACE}{_ITS}{_UP_TO_WHEN}",
+        rf"\b{_LEFT} {_NO_PLACE}(?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
         rf"\b{_LEFT} (?P<what>(?-i:[A-Z])[\w'&-]*(?: (?-i:[A-Z])[\w'&-]*){{0,3}}) {_WHEN}",
         rf"\b(?:stopped|quit|ceased) (?:being (?:an? )?)?{_WHAT}",
         rf"\b{_SWITCHED}\w* (?:\w+ ){{0,4}}?from {_WHAT_WITHIN} (?:over )?to \S",

@@ -42,6 +42,8 @@ Of others there may be two with one name, and of mail addresses somebody may hav
 """
 _SHARE: Final = 0.6
 """Of the words of what is said to be no more, those that the older text must have."""
+_MOST_BESIDE: Final = 6
+"""Words of several sentences for each that they have in common with what is said to be no more."""
 _SIGNS: Final = stems(
     "no not longer any more anymore never stopped quit gave up given don't doesn't isn't again now"
     " currently new just actually sorry correction after all these days from on instead can may use"
@@ -394,7 +396,7 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     others = _gone_elsewhere(new, old)
     for words in new.change.denied:
         is_same_owner = new.owner == old.owner or new.owner in words
-        if is_same_owner and words not in others and len(words & old.stems) >= _SHARE * len(words):
+        if is_same_owner and words not in others and _is_about(old, words, _SHARE):
             return Conflict("it is said to hold no longer")
     content = new.stems - _SIGNS
     if not content or new.change.is_negated == old.change.is_negated:
@@ -402,7 +404,7 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     is_same_owner = new.owner == old.owner
     # "Rex is not afraid any more", of "my dog Rex".
     is_named = is_same_owner or (new.owner != "" and stems(new.owner) <= old.stems)
-    if is_named and any(len(words & old.stems) >= _SHARE * len(words) for words in new.ended):
+    if is_named and any(_is_about(old, words, _SHARE) for words in new.ended):
         return Conflict("it is said to hold no longer")
     if not is_same_owner:
         return None
@@ -410,6 +412,13 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     if common == len(content) and common >= _SHARE * len(old.stems - _SIGNS):
         return Conflict("the same is said and denied")
     return None
+
+
+def _is_about(old: Reading, words: frozenset[str], share: float) -> bool:
+    """Return whether a text has that share of some words, and they are no chance in all it says."""
+    common = len(words & old.stems)
+    is_short = old.is_one_sentence or len(old.stems) <= _MOST_BESIDE * common
+    return common >= share * len(words) and is_short
 
 
 def _gone_elsewhere(new: Reading, old: Reading) -> list[frozenset[str]]:
@@ -432,5 +441,4 @@ def _of_correction(new: Reading, old: Reading) -> Conflict | None:
     content = new.stems - _SIGNS
     if not new.change.corrects or new.change.is_beside or new.owner != old.owner:
         return None
-    common = len(content & (old.stems - _SIGNS))
-    return Conflict("it corrects something") if common and common >= len(content) / 2 else None
+    return Conflict("it corrects something") if content and _is_about(old, content, 0.5) else None
