@@ -302,3 +302,17 @@ def test_what_is_told_before_a_question_is_kept(text: str) -> None:
 )
 def test_a_question_that_tells_nothing_before_is_not(text: str) -> None:
     assert kept(user(text), assistant("OK")) == []
+
+
+def test_a_program_in_a_message_stays_whole_and_states_nothing() -> None:
+    """Each "width: …" was a memory, and opened a question about the last."""
+    css = "```css\n.a {\n  width: 100%;\n}\n\n.b {\n  width: 50%;\n}\n```"
+    said = kept(user(f"Our cards look like this: {css}\nI like them."), assistant("OK"))
+    bare = " ".join(css.split())
+    assert said == [f"Our cards look like this: {bare} I like them."]
+    assert kept(user(css), assistant("OK")) == [bare]
+    assert kept(user(f"Fix this:\n{css}"), assistant("OK")) == []
+    assert kept(user("Fix this."), assistant(f"I've saved it for you.\n{css}")) == [
+        "I've saved it for you."
+    ]
+    assert kept(user("```\nThe fence is open. I live in Oslo."), assistant("OK"))

@@ -59,6 +59,8 @@ _TOLD_BEFORE: Final = re.compile(
 )
 _LEAST_TOLD: Final = 10
 """Characters of what is told before a question: "My dog, is he ill?" tells nothing."""
+_FENCED: Final = re.compile(r"(?P<fence>```|~~~).*?(?P=fence)[`~]*", re.DOTALL)
+"""A program in a message."""
 _DONE: Final = (
     r"(?:book|schedul|order|reserv|sav|not|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
 )
@@ -98,11 +100,13 @@ def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterato
         return
     rest: list[str] = []
     worth = 0.0
-    text = with_lists_joined(message.text)
-    parts = sentences(text)
+    text, parts = _read(message.text)
     beside = _beside(text, parts) if message.role is MessageRole.USER else frozenset()
     answers = frozenset(place + 1 for place in beside if is_asking(parts[place]))
     for number, sentence in enumerate(parts):
+        if _FENCED.match(sentence):
+            rest += [sentence] if message.role is MessageRole.USER else []
+            continue
         sure = _worth(sentence, message.role)
         if sure and not is_among_people and is_instruction(sentence):
             fact = _fact(message, place, _bare(sentence), sure)
@@ -116,11 +120,29 @@ def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterato
         ):
             rest.append(_bare(sentence))
             worth = max(worth, sure)
-    if not worth and _has_names(parts, beside):
+    if not worth and (_has_names(parts, beside) or all(map(_FENCED.match, parts))):
         worth = _OF_OTHERS
     if worth:
         for piece in fitting(_JOINT.sub("", " ".join(rest)), _LONGEST):
             yield _fact(message, place, piece, worth)
+
+
+def _read(text: str) -> tuple[str, list[str]]:
+    """Return a text in words, and its sentences; a fenced program in between is one, on one line.
+
+    Its lines state nothing: "width: 50%" is no memory, and takes the place of none.
+    """
+    words: list[str] = []
+    parts: list[str] = []
+    end = 0
+    for fenced in [*_FENCED.finditer(text), None]:
+        between = with_lists_joined(text[end : fenced.start() if fenced else len(text)])
+        words.append(between)
+        parts += sentences(between)
+        if fenced is not None:
+            parts.append(" ".join(fenced[0].split()))
+            end = fenced.end()
+    return "\n".join(words), parts
 
 
 def _beside(text: str, parts: Sequence[str]) -> frozenset[int]:
