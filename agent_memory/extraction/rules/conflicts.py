@@ -42,8 +42,8 @@ Of others there may be two with one name, and of mail addresses somebody may hav
 """
 _SHARE: Final = 0.6
 """Of the words of what is said to be no more, those that the older text must have."""
-_MOST_BESIDE: Final = 6
-"""Words of several sentences for each that they have in common with what is said to be no more."""
+_MOST_BESIDE: Final = 8
+"""Words of a text for each that it has in common with what is said to be no more."""
 _SIGNS: Final = stems(
     "no not longer any more anymore never stopped quit gave up given don't doesn't isn't again now"
     " currently new just actually sorry correction after all these days from on instead can may use"
@@ -417,8 +417,7 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
 def _is_about(old: Reading, words: frozenset[str], share: float) -> bool:
     """Return whether a text has that share of some words, and they are no chance in all it says."""
     common = len(words & old.stems)
-    is_short = old.is_one_sentence or len(old.stems) <= _MOST_BESIDE * common
-    return common >= share * len(words) and is_short
+    return common >= share * len(words) and len(old.stems) <= _MOST_BESIDE * common
 
 
 def _gone_elsewhere(new: Reading, old: Reading) -> list[frozenset[str]]:
