@@ -277,6 +277,9 @@ def test_what_is_asked_for_stays_beside_nothing(text: str, facts: list[str]) -> 
     "text",
     [
         "My son is 4, which books do you recommend?",
+        "I'm trying to plan my move to Graz, and I must be out by May 3, can you help me?",
+        "We're stuck on the release of 2.4, so can you draft the notes?",
+        "My mom, Wendy, told me to rest, but I'm not sure I can, got any tips?",
         "My order 5567 never arrived, where is it?",
         "Ich bin schwanger, darf ich Sushi essen?",
         "Wir haben 40 Nutzer, reicht der freie Tarif?",
@@ -293,6 +296,8 @@ def test_what_is_told_before_a_question_is_kept(text: str) -> None:
     "text",
     [
         "My dog, is he ill?",
+        "I'm trying to sort a list, how do I do that?",
+        "I'm not sure, can you check it?",
         "My code does not compile, what is wrong?",
         "Ich verstehe das nicht, kannst du es erklären?",
         "Je ne comprends pas, tu peux répéter ?",

@@ -57,6 +57,13 @@ _TOLD_BEFORE: Final = re.compile(
     r"|(?P<marked>[^?\u00bf]+[^\s,;:?\u00bf])[,;:]?\s*\u00bf)",
     re.IGNORECASE,
 )
+# "I'm trying to plan the launch on May 3, can you …": what it names is told, the rest is not.
+_I_BEFORE: Final = re.compile(
+    r"\W*(?:(?:so|and|hi|hello|hey|ok|okay|well|since|as)[\s,]+)*(?:(?-i:I)|we|my|our)\b"
+    r"(?P<told>.*[^\s,;])(?:[,;]|\s[-\u2013\u2014])\s+[^,;?]+\?",
+    re.IGNORECASE,
+)
+_NAMES: Final = re.compile(r"\d|\s(?!I\b)[A-Z]")
 _LEAST_TOLD: Final = 10
 """Characters of what is told before a question: "My dog, is he ill?" tells nothing."""
 _FENCED: Final = re.compile(r"(?P<fence>```|~~~).*?(?P=fence)[`~]*", re.DOTALL)
@@ -221,6 +228,9 @@ def _worth(sentence: str, role: MessageRole) -> float:
 
 def _tells_before_it_asks(sentence: str) -> bool:
     """Return whether what stands before a question tells something, whatever its verb."""
+    asked = _I_BEFORE.match(sentence)
+    if asked is not None and _NAMES.search(asked["told"]):
+        return True
     match = _TOLD_BEFORE.match(sentence)
     if match is None:
         return False
