@@ -545,6 +545,7 @@ def test_the_same_number_or_what_is_of_another_is_not(fact: str, known: str) -> 
             "Searching for the perfect studio is a tough job. Hang in there. You'll find it soon!",
         ),
         ("I love to get lost in books.", "Her books are captivating."),
+        ("If you cancel the fee is 9 euros.", "If you are late the fee is 5 euros."),
         ("Who is the man on the left in the photo?", "I took this photo in Rome."),
         (
             "The shop is gone.",

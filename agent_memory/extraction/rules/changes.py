@@ -94,7 +94,7 @@ _DENIED: Final = tuple(
         rf"\b{_LEFT} (?P<what>(?-i:[A-Z])[\w'&-]*(?: (?-i:[A-Z])[\w'&-]*){{0,3}}) {_WHEN}",
         rf"\b(?:stopped|quit|ceased) (?:being (?:an? )?)?{_WHAT}",
         rf"\b{_SWITCHED}\w* (?:\w+ ){{0,4}}?from {_WHAT_WITHIN} (?:over )?to \S",
-        rf"\b(?:cancel(?:led|ed)?|called off|scrapped) {_ITS}(?P<what>[^,;:.!?]{{1,60}})",
+        rf"\b(?:cancell?ed|had to cancel|called off|scrapped) {_ITS}(?P<what>[^,;:.!?]{{1,60}})",
         r"\b(?:isn't|aren't|wasn't|ain't) (?P<what>[^,;:.!?]{1,40}?) any ?more\b",
         rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}?) (?:is|was|ha[sv]e? been|got|are|were) {_OVER}\b",
         rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}? (?:is|are) closed (?:on|at|from) \S[^,;:.!?]*)",

@@ -234,5 +234,5 @@ def _tells_before_it_asks(sentence: str) -> bool:
     match = _TOLD_BEFORE.match(sentence)
     if match is None:
         return False
-    told = match["mine"] or match["marked"]
-    return len(told) >= _LEAST_TOLD and not (is_asking(told) or is_small_talk(told))
+    clause = match["mine"] or match["marked"]
+    return len(clause) >= _LEAST_TOLD and not (is_asking(clause) or is_small_talk(clause))

@@ -111,7 +111,7 @@ class Value(NamedTuple):
         """Return whether it is the same date, told by one of both more exactly: with its year."""
         if self.kind != "date":
             return False
-        words, others = (set(_OF_A_DATE.findall(it.form)) for it in (self, other))
+        words, others = (set(_OF_A_DATE.findall(date.form)) for date in (self, other))
         return words <= others or others <= words
 
     @property
