@@ -440,6 +440,7 @@ def test_what_is_left_behind_may_have_a_point_in_it(fact: str, known: str) -> No
         ("Emma is 37 years old.", "Emma is 4 years old."),
         ("Anna's birthday is June 9.", "Anna's birthday is May 5."),
         ("Ben weighs 4 kg.", "Ben weighs 80 kg."),
+        ("Ben is 40 years old now.", "Ben is 3 years old."),
         ("My address is ann@work.example.", "My address is ann@home.example."),
     ],
 )

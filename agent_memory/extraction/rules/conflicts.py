@@ -294,8 +294,9 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
         return not stated.says_more or (stated.gone is not None and stems(stated.gone) <= gone)
     if stated.whose != known.whose or stated.says_more:
         return False  # "the" budget, ours, or that for the new car may be another one than mine
-    is_own = stated.whose != "the" and stated.subject == new.speaker
-    has_one = is_own and (
+    if stated.subject != new.speaker:
+        return False  # two may have one name
+    has_one = stated.whose != "the" and (
         stated.attribute in _ONE_EACH or stated.attribute.startswith("favourite ")
     )
     is_meant = has_one or (_is_announced(new) and not stated.is_another)
