@@ -190,7 +190,8 @@ def _rules() -> Sequence[tuple[re.Pattern[str], Reader]]:
         (r"(?:over|at|on|during)\s+the\s+weekend", _weekends_ago),
         (r"(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)(?:T[\d:.]+Z?)?", _of_day),
         (rf"{day}\s+(?:of\s+)?{month}{no_verb}(?:,?\s+(?P<year>\d{{4}}))?", _of_day),
-        (rf"{month}\s+{day}(?![\d:])(?:,?\s+(?P<year>\d{{4}}))?", _of_day),
+        # In Spanish "mar 3 de mayo" is a Tuesday in May.
+        (rf"{month}\s+{day}(?![\d:]|\s+de\s)(?:,?\s+(?P<year>\d{{4}}))?", _of_day),
         (rf"{month},?\s+(?P<year>\d{{4}})", _of_month),
         (
             rf"{before_month}\s+{month}{no_verb}",

@@ -238,6 +238,7 @@ def test_a_time_as_programs_write_it_says_its_day(text: str) -> None:
         "next week",
         "in the weekday plan",
         "daylight, midnight, yearly",
+        "mi cumpleaños es el mar 3 de mayo",
     ],
 )
 def test_words_that_say_no_date_are_passed_over(text: str) -> None:
