@@ -555,7 +555,7 @@ def test_the_same_number_or_what_is_of_another_is_not(fact: str, known: str) -> 
     ],
 )
 def test_a_word_in_passing_is_not_asked_about(fact: str, known: str) -> None:
-    """Of 40 questions that 2,553 memories of real conversations opened, 35 were of this kind."""
+    """Of 40 questions that LoCoMo's 2,553 memories opened, 35 were of this kind."""
     assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
 
 

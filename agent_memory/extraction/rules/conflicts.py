@@ -1,8 +1,8 @@
 """What a new text says against an older one: surely, perhaps, or nothing.
 
-Sure is only another value of the same slot, where both are of one closed kind, as two birthdays, or
-where the older value is named as gone ("Bergen, not Oslo"). Perhaps: another value of a slot, the
-same said and denied, a thing that is no more, a sentence that differs in one value.
+Sure is only another value of a slot of the speaker's, where both are of one closed kind, as two
+birthdays, or where the older value is named as gone ("Bergen, not Oslo"). Perhaps: another value of
+a slot, the same said and denied, a thing that is no more, a sentence that differs in one value.
 """
 
 from __future__ import annotations
