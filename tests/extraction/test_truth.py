@@ -21,8 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 def test_the_shares(name: str) -> None:
     """The rules were made with ``tuned`` at hand; ``held_out`` was never looked at.
 
-    ``everyday`` has what once went wrong of some hundred cases that were written before the rules
-    were read, and what holds a rule.
+    ``everyday`` has cases that went wrong before they were mended, and some that hold a rule.
     """
     from bench.truth import measure
 
