@@ -13,8 +13,11 @@ from agent_memory.extraction.llm.anthropic import AnthropicChat
 from agent_memory.extraction.llm.openai import OpenAIChat
 from agent_memory.models.protocols import LanguageModel
 
-ModelFunction = Callable[[Sequence[Mapping[str, str]], Mapping[str, Any]], str | Mapping[str, Any]]
-"""What takes messages and a JSON schema, and answers with JSON as a text or a mapping."""
+ModelFunction = Callable[..., str | Mapping[str, Any]]
+"""What takes messages and a JSON schema, as lists and dicts, and answers with JSON, as a text too.
+
+Of its two arguments a type checker is told nothing: a function that names them ``dict`` will do.
+"""
 ModelSpec = LanguageModel | ModelFunction | str | Mapping[str, Any] | None
 """What ``as_language_model`` takes."""
 
