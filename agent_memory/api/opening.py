@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypedDict, TypeVar, Unpack
 
 from agent_memory.api.arguments import (
     Clock,
@@ -288,6 +288,10 @@ class OpenMemory(WithCheckedFlags):
 
     def __repr__(self) -> str:
         return f"AgentMemory({self.agent_id!r}, path={self.location!r})"
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied, as frameworks do it that send work to other processes."""
+        raise TypeError(f"{self!r} is open in this process: open it anew where it is used")
 
     def _now(self) -> datetime:
         now = self._clock()

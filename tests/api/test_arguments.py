@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import inspect
+import pickle
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -191,3 +193,10 @@ def test_a_home_that_is_not_known_is_named() -> None:
         with pytest.raises(ConfigurationError, match=r"^~nobody-ever/x: no such home .* set HOME"):
             make("~nobody-ever/x")
     assert [path.name for path in Path.cwd().iterdir()] == ["in.jsonl"]
+
+
+def test_an_open_memory_stays_in_its_process(memory: AgentMemory) -> None:
+    for held in (memory, memory.session({"user_id": "ann"})):
+        for send in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(TypeError, match=r"^AgentMemory\('bob'.* open it anew"):
+                send(held)
