@@ -188,11 +188,11 @@ class Session:
 
     def _take_in_heard(self, agent_id: str) -> None:
         """Store what hooks of coding agents heard, where their own process could not."""
-        folder = agent_folder(agent_id, self.root)
-        if is_anything_heard(folder):
-            from agent_memory.integrations.hosts.intake import take_in  # noqa: PLC0415 - seldom
+        with contextlib.suppress(OSError):  # of a database there need be no folder
+            folder = agent_folder(agent_id, self.root)
+            if is_anything_heard(folder):
+                from agent_memory.integrations.hosts.intake import take_in  # noqa: PLC0415 - seldom
 
-            with contextlib.suppress(OSError):
                 take_in(folder, agent_id, self.root)
 
     def refuse_missing(self) -> None:

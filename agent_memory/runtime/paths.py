@@ -146,8 +146,8 @@ def with_home(path: str | os.PathLike[str]) -> Path:
         return Path(path).expanduser()
     except RuntimeError as error:
         raise ConfigurationError(
-            f"{path}: no such home is known here: set HOME, or name the folder in full"
-            f" (of memories with --root or {ROOT_VARIABLE})"
+            f"{path}: no such home is known here: set HOME, or give a path without ~"
+            f" (to the memories with --root or {ROOT_VARIABLE})"
         ) from error
 
 

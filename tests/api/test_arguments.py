@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from conftest import Cli
 
 from agent_memory import (
     AgentMemory,
@@ -200,3 +201,9 @@ def test_an_open_memory_stays_in_its_process(memory: AgentMemory) -> None:
         for send in (pickle.dumps, copy.deepcopy):
             with pytest.raises(TypeError, match=r"^AgentMemory\('bob'.* open it anew"):
                 send(held)
+
+
+@pytest.mark.usefixtures("as_bob")
+def test_a_command_that_is_told_the_root_needs_no_home(cli: Cli) -> None:
+    ran = cli("store", "the kettle is blue", env={"HOME": "~nobody-ever"})
+    assert (ran.code, ran.err) == (0, "")

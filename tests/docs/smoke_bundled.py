@@ -3,6 +3,7 @@
 Without words it tries the library, with words it is the command line.
 """
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -44,6 +45,7 @@ def try_all(root: str) -> None:
         memory.export(Path(root, "notes"), format="markdown")
     assert __version__ in run("--version")
     assert run("guide", "search").startswith("# ")
+    assert importlib.util.find_spec("PyInstaller") is None
     home = Path(root, "home")
     home.mkdir()
     prompt = {"hook_event_name": "UserPromptSubmit", "cwd": str(home), "session_id": "s"}

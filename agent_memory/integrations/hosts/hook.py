@@ -1,7 +1,8 @@
 """``agent-memory hook HOST EVENT``: what a host's hook runs, for every prompt and tool.
 
-It reads the host's JSON on stdin and answers in its form on stdout. Whatever happens, it ends
-within two seconds with exit code 0: what went wrong is a line in the agent's ``hooks/log.jsonl``.
+It reads the host's JSON on stdin and answers in its form on stdout. Whatever happens, it ends with
+exit code 0, and where a thread can be begun within two seconds: what went wrong is a line in the
+agent's ``hooks/log.jsonl``.
 The library is imported only where there is something to be recalled or kept.
 """
 

