@@ -118,6 +118,7 @@ INTEGRATIONS: Final = {
             "a plugin that opens files with vectors",
             guide="plain-sqlite",
         ),
+        Integration("pyinstaller", "PyInstaller", "what a bundled program needs", guide="recipes"),
         Integration(
             "amplifier",
             "Amplifier",

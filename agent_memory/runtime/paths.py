@@ -140,15 +140,16 @@ def resolve_file(path: str | os.PathLike[str]) -> Path:
 def with_home(path: str | os.PathLike[str]) -> Path:
     """Return a path with the home in it that ``~`` stands for.
 
-    Raises ``ConfigurationError`` where none is known: in a container a user may have none.
+    Raises ``ValidationError`` where none is known: in a container a user may have none.
     """
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise ConfigurationError(
-            f"{path}: no such home is known here: set HOME, or give a path without ~"
+        message = (
+            f"no home is known for {os.fspath(path)!r:.300}: set HOME, or give a path without ~"
             f" (to the memories with --root or {ROOT_VARIABLE})"
-        ) from error
+        )
+        raise ValidationError.of("path", message, os.fspath(path)) from error
 
 
 def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, Path]]:

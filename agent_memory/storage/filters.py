@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, dataclass_transform
 
 from agent_memory.errors import ValidationError
 from agent_memory.models.fields import clean_key, clean_metadata, to_json
@@ -195,23 +195,6 @@ class NoRepeatOf(Filter):
     """Passes memories that do not repeat any of some: their fingerprints, by row."""
 
     fingerprints: tuple[tuple[int, int], ...]
-
-
-class Condition(NamedTuple):
-    """What an engine makes of a filter: SQL on ``m``, and the values for its placeholders."""
-
-    sql: str
-    values: tuple[Any, ...] = ()
-
-
-def joined(parts: list[Condition], word: str, *, empty: str) -> Condition:
-    """Return the condition of several with a word between them, and of none the ``empty`` one."""
-    if not parts:
-        return Condition(empty)
-    if len(parts) == 1:
-        return parts[0]
-    sql = "(" + word.join(part.sql for part in parts) + ")"
-    return Condition(sql, tuple(value for part in parts for value in part.values))
 
 
 EVERYTHING: Final[Filter] = All()

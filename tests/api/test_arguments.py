@@ -191,7 +191,7 @@ def test_a_clock_must_return_a_time_that_has_one_in_utc(tmp_path: Path) -> None:
 
 def test_a_home_that_is_not_known_is_named() -> None:
     for make in (AgentMemory.agents, lambda root: AgentMemory("bob", root=root)):
-        with pytest.raises(ConfigurationError, match=r"^~nobody-ever/x: no such home .* set HOME"):
+        with pytest.raises(ValidationError, match=r"^path: no home .*'~nobody-ever/x': set HOME"):
             make("~nobody-ever/x")
     assert [path.name for path in Path.cwd().iterdir()] == ["in.jsonl"]
 

@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from agent_memory.extraction.decisions import decide_by_rules
 from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 
 NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
@@ -34,3 +35,17 @@ def shortly(found: OperationPlan) -> list[tuple[str, str | None, str]]:
 
 
 ALL_ADDED = [("ADD", None, fact.text) for fact in FACTS]
+
+
+def decided(*facts: str, known: tuple[str, ...] = ()) -> OperationPlan:
+    memories = [RelatedMemory(f"m{n}", text) for n, text in enumerate(known)]
+    told = [Fact(text, (n,), 0.7) for n, text in enumerate(facts)]
+    return decide_by_rules(told, [memories for _ in told])
+
+
+def outcomes(plan: OperationPlan) -> list[tuple[str, str | None]]:
+    """Return what is done about which memory; ASK where it is left, and somebody asked."""
+    return [
+        ("ASK" if place in plan.in_question else operation.event.value, operation.id)
+        for place, operation in enumerate(plan.operations)
+    ]

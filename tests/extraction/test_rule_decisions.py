@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from decision_cases import decided, outcomes
 
 from agent_memory.api.conversations import MIN_CONFIDENCE
-from agent_memory.extraction.decisions import decide, decide_by_rules
-from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
-
-
-def decided(*facts: str, known: tuple[str, ...] = ()) -> OperationPlan:
-    memories = [RelatedMemory(f"m{n}", text) for n, text in enumerate(known)]
-    told = [Fact(text, (n,), 0.7) for n, text in enumerate(facts)]
-    return decide_by_rules(told, [memories for _ in told])
-
-
-def shortly(plan: OperationPlan) -> list[tuple[str, str | None]]:
-    """Return what is done about which memory; ASK where it is left, and somebody asked."""
-    return [
-        ("ASK" if place in plan.in_question else operation.event.value, operation.id)
-        for place, operation in enumerate(plan.operations)
-    ]
+from agent_memory.extraction.decisions import decide
+from agent_memory.extraction.types import Fact
 
 
 @pytest.mark.parametrize(
@@ -70,7 +57,7 @@ def shortly(plan: OperationPlan) -> list[tuple[str, str | None]]:
 def test_a_fact_beside_a_memory(fact: str, known: str, event: str) -> None:
     plan = decided(fact, known=("I own a bike", known))
     (operation,) = plan.operations
-    assert shortly(plan) == [(event, None if event == "ADD" else "m1")]
+    assert outcomes(plan) == [(event, None if event == "ADD" else "m1")]
     assert operation.text == (known if event == "NONE" else fact)
     assert operation.old_memory == (known if event in ("UPDATE", "ASK") else None)
     assert operation.reasoning
@@ -87,13 +74,13 @@ def test_another_value_for_a_memory_that_says_more_is_for_review() -> None:
 
 def test_a_memory_is_taken_away_only_on_request_and_only_for_review() -> None:
     found = decided("Forget my phone number", known=("I own a bike", "My phone number is 555"))
-    assert shortly(found) == [("DELETE", "m1")]
+    assert outcomes(found) == [("DELETE", "m1")]
     assert (found.operations[0].confidence or 1) < MIN_CONFIDENCE
 
 
 def test_what_holds_no_longer_is_added_and_the_memory_is_for_review() -> None:
     found = decided("I no longer eat meat", known=("I eat meat every day", "I own a bike"))
-    assert shortly(found) == [("ASK", "m0")]
+    assert outcomes(found) == [("ASK", "m0")]
     assert found.operations[0].text == "I no longer eat meat"
     assert (found.operations[0].confidence or 1) < MIN_CONFIDENCE
     assert found.covers == [(0,)]
@@ -102,19 +89,19 @@ def test_what_holds_no_longer_is_added_and_the_memory_is_for_review() -> None:
 @pytest.mark.parametrize("order", ["Forget everything", "Delete all memories", "Forget my shoes"])
 def test_an_order_takes_away_nothing_that_it_does_not_name(order: str) -> None:
     known = ("I own a bike", "My phone number is 555", "I love all memories of Rome")
-    assert [event for event, _ in shortly(decided(order, known=known[:2]))] == ["NONE"]
+    assert [event for event, _ in outcomes(decided(order, known=known[:2]))] == ["NONE"]
 
 
 def test_nobody_has_what_another_said_forgotten() -> None:
     known = ("Ann: My phone number is 555",)
-    assert shortly(decided("Bob: Forget my phone number", known=known)) == [("NONE", None)]
-    assert shortly(decided("Ann: Forget my phone number", known=known)) == [("DELETE", "m0")]
+    assert outcomes(decided("Bob: Forget my phone number", known=known)) == [("NONE", None)]
+    assert outcomes(decided("Ann: Forget my phone number", known=known)) == [("DELETE", "m0")]
 
 
 def test_of_two_values_the_last_takes_the_memorys_place() -> None:
     facts = ("My birthday is May 5", "Sorry, my birthday is May 6")
     found = decided(*facts, known=("My birthday is May 4",))
-    assert shortly(found) == [("ADD", None), ("UPDATE", "m0"), ("ASK", found.new_ids[0])]
+    assert outcomes(found) == [("ADD", None), ("UPDATE", "m0"), ("ASK", found.new_ids[0])]
     assert found.operations[1].text == facts[1]
 
 
@@ -142,7 +129,7 @@ def test_it_says_that_rules_decided() -> None:
     ],
 )
 def test_a_sentence_that_begins_with_no_corrects_nothing(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+    assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
 
 
 @pytest.mark.parametrize(
@@ -157,19 +144,19 @@ def test_a_sentence_that_begins_with_no_corrects_nothing(fact: str, known: str) 
     ],
 )
 def test_a_sentence_that_begins_with_no_denies_what_it_says(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
 
 
 @pytest.mark.parametrize("answer", ["No, it's on Saturday", "No it's on Saturday", "No - Saturday"])
 def test_an_answer_that_begins_with_no_corrects(answer: str) -> None:
     found = decided(f"{answer}, the flight.", known=("The flight is on Friday.",))
-    assert shortly(found) == [("ASK", "m0")]
+    assert outcomes(found) == [("ASK", "m0")]
 
 
 def test_pages_are_no_age() -> None:
     known = ("I turned 34.",)
-    assert shortly(decided("I turned 40 pages of the report.", known=known)) == [("ADD", None)]
-    assert shortly(decided("I turned 35.", known=known)) == [("UPDATE", "m0")]
+    assert outcomes(decided("I turned 40 pages of the report.", known=known)) == [("ADD", None)]
+    assert outcomes(decided("I turned 35.", known=known)) == [("UPDATE", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -189,8 +176,8 @@ def test_pages_are_no_age() -> None:
 def test_what_a_longer_text_says_with_more_words_is_not_what_a_shorter_says(
     longer: str, shorter: str
 ) -> None:
-    assert shortly(decided(longer, known=(shorter,))) == [("ADD", None)]
-    assert shortly(decided(shorter, known=(longer,))) == [("ADD", None)]
+    assert outcomes(decided(longer, known=(shorter,))) == [("ADD", None)]
+    assert outcomes(decided(shorter, known=(longer,))) == [("ADD", None)]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +203,7 @@ def test_what_a_longer_text_says_with_more_words_is_not_what_a_shorter_says(
     ],
 )
 def test_what_may_be_of_something_else_or_say_less_is_asked_about(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -230,12 +217,12 @@ def test_what_may_be_of_something_else_or_say_less_is_asked_about(fact: str, kno
     ],
 )
 def test_what_says_since_when_or_of_another_is_not_known_already(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+    assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
 
 
 def test_a_date_that_tells_as_much_takes_the_place_of_another() -> None:
     for fact in ("My birthday is May 5.", "My birthday is May 5, 1990."):
-        assert shortly(decided(fact, known=("My birthday is May 4.",))) == [("UPDATE", "m0")]
+        assert outcomes(decided(fact, known=("My birthday is May 4.",))) == [("UPDATE", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -247,12 +234,12 @@ def test_a_date_that_tells_as_much_takes_the_place_of_another() -> None:
     ],
 )
 def test_a_value_with_a_point_in_it_is_named_as_gone(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("UPDATE", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("UPDATE", "m0")]
 
 
 def test_the_current_one_takes_the_place_of_what_was_said_before() -> None:
     for fact in ("My current budget is 600 euros.", "My budget is now 600 euros."):
-        assert shortly(decided(fact, known=("My budget is 500 euros.",))) == [("UPDATE", "m0")]
+        assert outcomes(decided(fact, known=("My budget is 500 euros.",))) == [("UPDATE", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -264,7 +251,7 @@ def test_the_current_one_takes_the_place_of_what_was_said_before() -> None:
     ],
 )
 def test_a_memory_that_says_something_else_first_is_not_replaced(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -278,7 +265,7 @@ def test_a_memory_that_says_something_else_first_is_not_replaced(fact: str, know
 def test_a_value_goes_on_behind_the_stop_of_an_abbreviation(
     fact: str, known: str, event: str
 ) -> None:
-    assert shortly(decided(fact, known=(known,))) == [(event, "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [(event, "m0")]
 
 
 @pytest.mark.parametrize(
@@ -293,8 +280,8 @@ def test_a_value_goes_on_behind_the_stop_of_an_abbreviation(
 def test_what_one_conversation_says_twice_is_asked_about_too(first: str, second: str) -> None:
     between = [f"Book {n} is on shelf {n}." for n in range(60)]
     found = decided(first, *between, second)
-    assert shortly(found)[-1] == ("ASK" if second[0] != "F" else "DELETE", found.new_ids[0])
-    assert {event for event, _ in shortly(found)[:-1]} == {"ADD"}
+    assert outcomes(found)[-1] == ("ASK" if second[0] != "F" else "DELETE", found.new_ids[0])
+    assert {event for event, _ in outcomes(found)[:-1]} == {"ADD"}
 
 
 @pytest.mark.parametrize(
@@ -321,24 +308,24 @@ def test_what_one_conversation_says_twice_is_asked_about_too(first: str, second:
 def test_what_is_denied_in_other_languages_is_asked_about(
     fact: str, known: str, event: str
 ) -> None:
-    assert shortly(decided(fact, known=(known,))) == [(event, None if event == "ADD" else "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [(event, None if event == "ADD" else "m0")]
 
 
 def test_one_may_be_several_things() -> None:
     for fact in ("I'm a single mother.", "I'm a big fan of jazz."):
-        assert shortly(decided(fact, known=("I'm a nurse.",))) == [("ADD", None)]
-    assert shortly(decided("I'm a teacher now.", known=("I'm a nurse.",))) == [("ASK", "m0")]
+        assert outcomes(decided(fact, known=("I'm a nurse.",))) == [("ADD", None)]
+    assert outcomes(decided("I'm a teacher now.", known=("I'm a nurse.",))) == [("ASK", "m0")]
 
 
 def test_another_street_and_number_is_asked_about() -> None:
     known = "My address is 12 Oak Street, Springfield."
     for fact in ("We moved, my new address is 7 Elm Street, Rome.", "My address is 7 Elm St."):
-        assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+        assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
 
 
 def test_what_is_postponed_to_another_day_is_on_that_day() -> None:
     fact, known = "The launch is postponed to Thursday.", "The launch is on Monday."
-    assert shortly(decided(fact, known=(known,))) == [("UPDATE", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("UPDATE", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -351,14 +338,14 @@ def test_what_is_postponed_to_another_day_is_on_that_day() -> None:
     ],
 )
 def test_whom_one_left_and_who_died_is_asked_about(fact: str, known: str, event: str) -> None:
-    assert shortly(decided(fact, known=(known,)))[0][0] == event
+    assert outcomes(decided(fact, known=(known,)))[0][0] == event
 
 
 @pytest.mark.parametrize("fact", ["I never gave up chess.", "I won't quit chess."])
 def test_what_is_not_given_up_is_not_asked_about(fact: str) -> None:
-    assert shortly(decided(fact, known=("I love chess and my dog.",))) == [("ADD", None)]
+    assert outcomes(decided(fact, known=("I love chess and my dog.",))) == [("ADD", None)]
     gave_up = decided("I gave up chess.", known=("I love chess and my dog.",))
-    assert shortly(gave_up) == [("ASK", "m0")]
+    assert outcomes(gave_up) == [("ASK", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -373,7 +360,7 @@ def test_what_is_not_given_up_is_not_asked_about(fact: str) -> None:
     ],
 )
 def test_what_may_be_over_or_is_guessed_replaces_nothing(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -385,7 +372,7 @@ def test_what_may_be_over_or_is_guessed_replaces_nothing(fact: str, known: str) 
     ],
 )
 def test_what_a_value_is_instead_of_is_gone(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("UPDATE", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("UPDATE", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -400,13 +387,13 @@ def test_what_a_value_is_instead_of_is_gone(fact: str, known: str) -> None:
     ],
 )
 def test_what_was_so_once_or_for_a_while_does_not_say_that_it_is_so(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+    assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
 
 
 def test_what_two_people_did_both_did() -> None:
-    assert shortly(decided("Bob joined Acme.", known=("Ann joined Acme.",))) == [("ADD", None)]
+    assert outcomes(decided("Bob joined Acme.", known=("Ann joined Acme.",))) == [("ADD", None)]
     known = ("Tom handles the billing.",)
-    assert shortly(decided("Rita handles the billing now.", known=known)) == [("ASK", "m0")]
+    assert outcomes(decided("Rita handles the billing now.", known=known)) == [("ASK", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -420,7 +407,7 @@ def test_what_two_people_did_both_did() -> None:
 )
 def test_a_number_goes_on_behind_its_comma(fact: str, known: str, event: str) -> None:
     """Two numbers of "2,…" were one value."""
-    assert shortly(decided(fact, known=(known,))) == [(event, None if event == "ADD" else "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [(event, None if event == "ADD" else "m0")]
 
 
 @pytest.mark.parametrize(
@@ -431,7 +418,7 @@ def test_a_number_goes_on_behind_its_comma(fact: str, known: str, event: str) ->
     ],
 )
 def test_what_is_left_behind_may_have_a_point_in_it(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -445,12 +432,12 @@ def test_what_is_left_behind_may_have_a_point_in_it(fact: str, known: str) -> No
     ],
 )
 def test_what_two_of_one_name_may_have_is_asked_about(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
 
 
 def test_what_speaks_of_oneself_has_the_speakers_own_value() -> None:
     known = ("Ann: My birthday is May 5.",)
-    assert shortly(decided("Ann: My birthday is May 6.", known=known)) == [("UPDATE", "m0")]
+    assert outcomes(decided("Ann: My birthday is May 6.", known=known)) == [("UPDATE", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -463,7 +450,7 @@ def test_what_speaks_of_oneself_has_the_speakers_own_value() -> None:
     ],
 )
 def test_a_date_told_more_exactly_is_the_same(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+    assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
 
 
 @pytest.mark.parametrize(
@@ -478,7 +465,7 @@ def test_a_date_told_more_exactly_is_the_same(fact: str, known: str) -> None:
     ],
 )
 def test_what_is_of_something_else_or_past_is_not_asked_about(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+    assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
 
 
 @pytest.mark.parametrize(
@@ -494,7 +481,7 @@ def test_what_is_of_something_else_or_past_is_not_asked_about(fact: str, known: 
     ],
 )
 def test_what_is_said_and_denied_is_asked_about(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -521,7 +508,7 @@ def test_what_is_said_and_denied_is_asked_about(fact: str, known: str) -> None:
     ],
 )
 def test_another_number_time_path_or_favourite_is_asked_about(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ASK", "m0")]
+    assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
 
 
 @pytest.mark.parametrize(
@@ -535,7 +522,7 @@ def test_another_number_time_path_or_favourite_is_asked_about(fact: str, known: 
     ],
 )
 def test_the_same_number_or_what_is_of_another_is_not(fact: str, known: str) -> None:
-    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+    assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
 
 
 @pytest.mark.parametrize(
@@ -548,18 +535,14 @@ def test_the_same_number_or_what_is_of_another_is_not(fact: str, known: str) -> 
         ("I love to get lost in books.", "Her books are captivating."),
         ("If you cancel the fee is 9 euros.", "If you are late the fee is 5 euros."),
         ("Who is the man on the left in the photo?", "I took this photo in Rome."),
-        (
-            "The shop is gone.",
-            "I love this street. It has a shop, two cafés, old trees and a view of the river.",
-        ),
     ],
 )
 def test_a_word_in_passing_is_not_asked_about(fact: str, known: str) -> None:
     """Of 40 questions that LoCoMo's 2,553 memories opened, 35 were of this kind."""
-    assert shortly(decided(fact, known=(known,))) == [("ADD", None)]
+    assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
 
 
 def test_what_ended_is_asked_about_where_a_memory_of_some_sentences_is_about_it() -> None:
-    assert shortly(decided("My dog died.", known=("I love hiking. I have a dog.",))) == [
+    assert outcomes(decided("My dog died.", known=("I love hiking. I have a dog.",))) == [
         ("ASK", "m0")
     ]

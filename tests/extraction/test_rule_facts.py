@@ -317,6 +317,12 @@ def test_a_program_in_a_message_stays_whole_and_states_nothing() -> None:
     assert said == [f"Our cards look like this: {bare} I like them."]
     assert kept(user(css), assistant("OK")) == [bare]
     assert kept(user(f"Fix this:\n{css}"), assistant("OK")) == []
+    assert kept(user(f"That worked:\n{css}"), assistant("OK")) == [bare]
+    assert kept(user("Run ```make test``` before each commit."), assistant("OK")) == [
+        "Run ```make test``` before each commit."
+    ]
+    nested = f"````markdown\n{css}\nwidth: 60%\n````"
+    assert kept(user(nested), assistant("OK")) == [" ".join(nested.split())]
     assert kept(user("Fix this."), assistant(f"I've saved it for you.\n{css}")) == [
         "I've saved it for you."
     ]

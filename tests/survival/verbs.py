@@ -21,6 +21,7 @@ from unittest.mock import patch
 from zlib import crc32
 
 from agent_memory import AgentMemory
+from agent_memory.runtime.files import open_private
 from agent_memory.storage import code_search
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
@@ -126,8 +127,8 @@ def _made_once(make: Callable[[Path], None]) -> Callable[[Path], None]:
                 made[sort] = {path.relative_to(own): path.read_bytes() for path in files}
         for place, content in made[sort].items():
             (folder / place).parent.mkdir(mode=0o700, exist_ok=True)
-            (folder / place).write_bytes(content)
-            (folder / place).chmod(0o600)
+            with open(folder / place, "wb", opener=open_private) as file:
+                file.write(content)
 
     return written
 

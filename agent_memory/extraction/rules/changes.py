@@ -27,7 +27,6 @@ _UP_TO_WHEN: Final = (
     r"(?=[,;:.!?]| (?:with|by|for|and|because|since|to|last|in|on|at|this|yesterday)\b|$)"
 )
 _ITS: Final = r"(?:my |our |the |an? )?"
-_NO_PLACE: Final = r"(?!(?:in|on|at|for)\b)"  # "lost in a book", "left on the photo" end nothing
 _OPENING: Final = r"^\W*(?:(?:well|oh|lol|haha|hey|hm+|ah|ok|okay|and|but|so)[\s,.!]+)*"
 NO: Final = (
     r"no(?:\b(?=\s*[,.;:!\u2013\u2014-]|$)"
@@ -80,7 +79,11 @@ _WHEN: Final = "(?:in|on|last|this|yesterday|after|before)\\b"
 _SWITCHED: Final = "(?:switch|mov|chang|migrat|relocat|transfer|upgrad|renam|convert|went|go)"
 _OVER: Final = _any(
     r"cancel(?:led|ed)  called off  scrapped  gone  dead  over  discontinued  deprecated"
-    r"  closed(?! (?:on|at|from|until|during|for)\b)"  # "closed on Sundays" is no end
+    r"  closed"
+)
+# "Is closed on Sundays" is no end, "was closed on Friday" is one.
+_IS_NOW: Final = (
+    r"(?!(?:is|are) closed (?:on|at|from|during)\b)(?:is|was|ha[sv]e? been|got|are|were)"
 )
 _DIED: Final = "(?:died|passed away|ended|closed down)"
 _DENIED: Final = tuple(
@@ -89,14 +92,14 @@ _DENIED: Final = tuple(
         rf"(?:^|[,;] )(?:and |but )?not (?!only|just|sure|yet|really|very|even){_WHAT}",
         r"\bnot (?P<what>[^,;:.!?]{1,40}?) but\b",
         rf"\b(?:instead of|rather than) {_WHAT}",
-        rf"\b{_STOPPED} {_NO_PLACE}{_ITS}{_UP_TO_WHEN}",
-        rf"\b{_LEFT} {_NO_PLACE}(?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
+        rf"\b{_STOPPED} {_ITS}{_UP_TO_WHEN}",
+        rf"\b{_LEFT} (?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
         rf"\b{_LEFT} (?P<what>(?-i:[A-Z])[\w'&-]*(?: (?-i:[A-Z])[\w'&-]*){{0,3}}) {_WHEN}",
         rf"\b(?:stopped|quit|ceased) (?:being (?:an? )?)?{_WHAT}",
         rf"\b{_SWITCHED}\w* (?:\w+ ){{0,4}}?from {_WHAT_WITHIN} (?:over )?to \S",
         rf"\b(?:cancell?ed|had to cancel|called off|scrapped) {_ITS}(?P<what>[^,;:.!?]{{1,60}})",
         r"\b(?:isn't|aren't|wasn't|ain't) (?P<what>[^,;:.!?]{1,40}?) any ?more\b",
-        rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}?) (?:is|was|ha[sv]e? been|got|are|were) {_OVER}\b",
+        rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}?) {_IS_NOW} {_OVER}\b",
         rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}? (?:is|are) closed (?:on|at|from) \S[^,;:.!?]*)",
         rf"^\W*(?:my |our |the |(?-i:(?=[A-Z])))(?P<what>[^,;:.!?]{{1,40}}?) {_DIED}\b",
         r"\b(?:ya no|nicht mehr|ne|non|não|niet|больше не) (?P<what>[^,;:.!?]{1,60})",

@@ -8,7 +8,7 @@ a slot, the same said and denied, a thing that is no more, a sentence that diffe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -294,8 +294,10 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
         return not stated.says_more or (stated.gone is not None and stems(stated.gone) <= gone)
     if stated.whose != known.whose or stated.says_more:
         return False  # "the" budget, ours, or that for the new car may be another one than mine
-    if stated.subject != new.speaker:
-        return False  # two may have one name
+    # Two may have one name, or be daughters; "my weight this morning" is another one at noon.
+    is_mine = stated.subject == new.speaker and not new.owner
+    if not is_mine or is_beside(new.text) or is_beside(old.text):
+        return False
     has_one = stated.whose != "the" and (
         stated.attribute in _ONE_EACH or stated.attribute.startswith("favourite ")
     )
@@ -416,9 +418,14 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
 
 
 def _is_about(old: Reading, words: frozenset[str], share: float) -> bool:
-    """Return whether a text has that share of some words, and they are no chance in all it says."""
-    common = len(words & old.stems)
-    return common >= share * len(words) and len(old.stems) <= _MOST_BESIDE * common
+    """Return whether a text has that share of some words, in a clause where they are no chance."""
+    if len(words & old.stems) < share * len(words):
+        return False
+    for clause in (old.stems, *map(stems, _CLAUSE_JOINT.split(old.text))):
+        common = len(words & clause)
+        if common and common >= share * len(words) and len(clause) <= _MOST_BESIDE * common:
+            return True
+    return False
 
 
 def _gone_elsewhere(new: Reading, old: Reading) -> list[frozenset[str]]:
@@ -426,12 +433,17 @@ def _gone_elsewhere(new: Reading, old: Reading) -> list[frozenset[str]]:
 
     "My office is in Bergen, not Oslo" says nothing of "I live in Oslo".
     """
-    slots = {known.slot for known in old.statements}
+    known = [stems(statement.attribute) for statement in old.statements]
     return [
         stems(stated.gone)
         for stated in new.statements
-        if stated.gone is not None and slots and stated.slot not in slots
+        if stated.gone is not None and known and not _is_any(stems(stated.attribute), known)
     ]
+
+
+def _is_any(attribute: frozenset[str], others: Sequence[frozenset[str]]) -> bool:
+    """Return whether an attribute is one of others, told more exactly or less: "demo for Ann"."""
+    return any(attribute <= other or other <= attribute for other in others)
 
 
 def _of_correction(new: Reading, old: Reading) -> Conflict | None:

@@ -3,10 +3,10 @@
 A message is one fact, the speaker's name before it, when any of its sentences is worth keeping: on
 real conversations that is found far better than its sentences apart (``bench.extraction``). What
 can hold one value at a time ("I live in Lisbon") is a fact of its own, so that the next value can
-take its place. Greetings, thanks, reactions and questions make no fact; among people they stay
-beside what does, for they tell what it is about, and where there is an assistant they go. So do
-orders, but for the steps of what a message tells how to do; a question that the message answers
-itself stays, and so does a single word beside others.
+take its place. Greetings, thanks, reactions and questions that tell nothing make no fact; among
+people they stay beside what does, for they tell what it is about, and where there is an assistant
+they go. So do orders, but for the steps of what a message tells how to do; a question that the
+message answers itself stays, and so does a single word beside others.
 """
 
 from __future__ import annotations
@@ -51,23 +51,37 @@ _SELF: Final = re.compile(
     r"\b(?:I|my|mine|me|myself|we|our|ours|us)\b|我|私|僕|俺|저는?|나는|내 ", re.IGNORECASE
 )
 # "My knee hurts, what can I do?", "Ich bin Vegetarier, was …?"; a Spanish question has a mark.
-_TOLD_BEFORE: Final = re.compile(
+_MINE_BEFORE: Final = re.compile(
     r"\W*(?:(?P<mine>(?:(?:my|our|ich|wir|(?:mein|unser)e?|je|nous|mon|ma|mes|notre|nos)\s"
     r"|j['\u2019])[^,;:?]+)[,;]\s+[^\W\d][^?]+\?"
     r"|(?P<marked>[^?\u00bf]+[^\s,;:?\u00bf])[,;:]?\s*\u00bf)",
     re.IGNORECASE,
 )
-# "I'm trying to plan the launch on May 3, can you …": what it names is told, the rest is not.
+# "I'm trying to plan the launch on May 3, can you …" tells what is planned.
 _I_BEFORE: Final = re.compile(
     r"\W*(?:(?:so|and|hi|hello|hey|ok|okay|well|since|as)[\s,]+)*(?:(?-i:I)|we|my|our)\b"
     r"(?P<told>.*[^\s,;])(?:[,;]|\s[-\u2013\u2014])\s+[^,;?]+\?",
     re.IGNORECASE,
 )
 _NAMES: Final = re.compile(r"\d|\s(?!I\b)[A-Z]")
+_EXACT: Final = re.compile(rf"\b(?:{DATE}|{TIME})\b|[$\u20ac\u00a3] ?\d", re.IGNORECASE)
+_WORDS_TOLD: Final = 9
+"""Words of what is told so, where it has no date, time or price: "I need a regex for US phones"."""
+_ASKS: Final = re.compile(
+    r"\W*(?:ich (?:habe eine frage|wei(?:ß|ss)|brauche|suche|möchte|sehe|danke)"
+    r"|j(?:e |['\u2019])(?:voudrais|cherche|vois|ai une question)|gracias|hola|perdona|no entiendo"
+    r"|tengo una pregunta|necesito|quiero)\b",
+    re.IGNORECASE,
+)
+"""What other languages ask with before they ask."""
 _LEAST_TOLD: Final = 10
 """Characters of what is told before a question: "My dog, is he ill?" tells nothing."""
-_FENCED: Final = re.compile(r"(?P<fence>```|~~~).*?(?P=fence)[`~]*", re.DOTALL)
-"""A program in a message."""
+_FENCED: Final = re.compile(
+    r"(?<![`~])(?P<fence>`{3,}+|~{3,}+)[^\n`~]*\n.*?(?P=fence)[`~]*", re.DOTALL
+)
+"""A program in a message, which has lines of its own."""
+_PROGRAM: Final = re.compile(r"(?:`{3,}|~{3,})[^`~].* (?:`{3,}|~{3,})")
+"""The same on one line."""
 _DONE: Final = (
     r"(?:book|schedul|order|reserv|sav|not|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
 )
@@ -111,7 +125,7 @@ def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterato
     beside = _beside(text, parts) if message.role is MessageRole.USER else frozenset()
     answers = frozenset(place + 1 for place in beside if is_asking(parts[place]))
     for number, sentence in enumerate(parts):
-        if _FENCED.match(sentence):
+        if _PROGRAM.fullmatch(sentence):
             rest += [sentence] if message.role is MessageRole.USER else []
             continue
         sure = _worth(sentence, message.role)
@@ -127,11 +141,17 @@ def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterato
         ):
             rest.append(_bare(sentence))
             worth = max(worth, sure)
-    if not worth and (_has_names(parts, beside) or all(map(_FENCED.match, parts))):
+    if not worth and (_has_names(parts, beside) or _is_shown(parts)):
         worth = _OF_OTHERS
     if worth:
         for piece in fitting(_JOINT.sub("", " ".join(rest)), _LONGEST):
             yield _fact(message, place, piece, worth)
+
+
+def _is_shown(parts: Sequence[str]) -> bool:
+    """Return whether a program is shown, and nothing asked or ordered with it."""
+    words = [part.rstrip(" :") for part in parts if not _PROGRAM.fullmatch(part)]
+    return len(words) < len(parts) and not any(is_asking(part) or is_order(part) for part in words)
 
 
 def _read(text: str) -> tuple[str, list[str]]:
@@ -229,10 +249,13 @@ def _worth(sentence: str, role: MessageRole) -> float:
 def _tells_before_it_asks(sentence: str) -> bool:
     """Return whether what stands before a question tells something, whatever its verb."""
     asked = _I_BEFORE.match(sentence)
-    if asked is not None and _NAMES.search(asked["told"]):
+    clause = asked["told"] if asked is not None else ""
+    if _NAMES.search(clause) and (len(clause.split()) >= _WORDS_TOLD or _EXACT.search(clause)):
         return True
-    match = _TOLD_BEFORE.match(sentence)
+    match = _MINE_BEFORE.match(sentence)
     if match is None:
         return False
     clause = match["mine"] or match["marked"]
-    return len(clause) >= _LEAST_TOLD and not (is_asking(clause) or is_small_talk(clause))
+    if len(clause) < _LEAST_TOLD or _ASKS.match(clause):
+        return False
+    return not (is_asking(clause) or is_small_talk(clause))

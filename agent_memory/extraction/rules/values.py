@@ -54,6 +54,8 @@ _PARTS_OF_A_DATE: Final = tuple(
     )
 )  # fmt: skip
 _OF_A_DATE: Final = re.compile(r"[\w:]+")
+_ONLY_DIGITS: Final = re.compile(r"\d[./-]\d")
+_ANOTHER: Final = frozenset(("next", "this"))
 _COLOURS: Final = frozenset(
     """
     red blue green yellow orange purple violet pink black white grey gray brown teal turquoise cyan
@@ -112,6 +114,8 @@ class Value(NamedTuple):
         if self.kind != "date":
             return False
         words, others = (set(_OF_A_DATE.findall(date.form)) for date in (self, other))
+        if _ONLY_DIGITS.search(self.form + other.form) or not _ANOTHER.isdisjoint(words ^ others):
+            return False  # 05/06 is not 06/05
         return words <= others or others <= words
 
     @property

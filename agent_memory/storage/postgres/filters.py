@@ -13,13 +13,13 @@ from typing import Any, Final, NamedTuple
 
 from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
+from agent_memory.storage.conditions import Condition, joined
 from agent_memory.storage.filters import (
     AccessedOften,
     All,
     AmongIds,
     AnyOf,
     Archived,
-    Condition,
     Equals,
     Filter,
     HasTag,
@@ -30,7 +30,6 @@ from agent_memory.storage.filters import (
     Not,
     Since,
     Until,
-    joined,
 )
 
 _REPLACEMENT: Final = "\ufffd"

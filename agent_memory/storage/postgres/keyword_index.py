@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent_memory.storage import query_terms
-from agent_memory.storage.filters import Condition, Filter
+from agent_memory.storage.conditions import Condition
+from agent_memory.storage.filters import Filter
 from agent_memory.storage.indexed_text import indexed_text
 from agent_memory.storage.postgres.connection import Row
 from agent_memory.storage.postgres.filters import Passing, passing

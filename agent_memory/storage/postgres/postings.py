@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from agent_memory.storage.filters import Condition
+from agent_memory.storage.conditions import Condition
 from agent_memory.storage.records import Alternative, Term
 
 # OFFSET 0 keeps a word's postings from being looked for in any other way than by the index.

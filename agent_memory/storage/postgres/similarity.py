@@ -8,7 +8,7 @@ from typing import Final
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.storage import similar_texts
 from agent_memory.storage.change_records import DuplicateQuery
-from agent_memory.storage.filters import Condition
+from agent_memory.storage.conditions import Condition
 from agent_memory.storage.postgres.connection import Row
 from agent_memory.storage.postgres.filters import Passing
 from agent_memory.storage.postgres.keyword_index import KeywordIndex

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
+from agent_memory.storage.conditions import Condition, joined
 from agent_memory.storage.filters import (
     AccessedOften,
     All,
     AmongIds,
     AnyOf,
     Archived,
-    Condition,
     Equals,
     Filter,
     HasTag,
@@ -26,7 +26,6 @@ from agent_memory.storage.filters import (
     Not,
     Since,
     Until,
-    joined,
 )
 
 _AMONG_TAGGED: Final = "m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE"

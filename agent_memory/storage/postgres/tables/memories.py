@@ -12,7 +12,8 @@ from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import Memory, MemoryChanges
 from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.times import format_time
-from agent_memory.storage.filters import EVERYTHING, Condition, Equals, Filter, spread_rows
+from agent_memory.storage.conditions import Condition
+from agent_memory.storage.filters import EVERYTHING, Equals, Filter, spread_rows
 from agent_memory.storage.memory_models import memory_of_values
 from agent_memory.storage.memory_values import column_value
 from agent_memory.storage.postgres.filters import compiled

@@ -11,12 +11,12 @@ from agent_memory.models.columns import COLUMNS
 from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.fields import is_memory_id, is_named_session, to_json
 from agent_memory.models.times import format_time, read_stored_time
+from agent_memory.storage.conditions import Condition
 from agent_memory.storage.filters import (
     EVERYTHING,
     NOT_ARCHIVED,
     All,
     AnyOf,
-    Condition,
     Equals,
     Filter,
     HasTag,

@@ -1,0 +1,36 @@
+"""What the rules leave for somebody to decide, as both may be true."""
+
+from __future__ import annotations
+
+import pytest
+from decision_cases import decided, outcomes
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("My step count today is 9000 now.", "My step count today is 5000."),
+        ("My budget for this month is now $600.", "My budget for this month is $500."),
+        ("My daughter is 7 years old now.", "My daughter is 4 years old."),
+        ("The launch is on 2026-06-05.", "The launch is on 2026-05-06."),
+        ("The party is on 06/05/2026.", "The party is on 05/06/2026."),
+        ("The party is next Friday.", "The party is on Friday."),
+        ("Ticket 42 was closed on Friday.", "Ticket 42 is open."),
+        ("The shop is closed for good.", "The shop is open."),
+        ("The demo is on Thursday, not on Friday.", "The demo for Ann is on Friday."),
+        (
+            "I sold the bike.",
+            "I bought a bike in May, a red one with two baskets, and ride it to work each day.",
+        ),
+        (
+            "The standup is cancelled.",
+            "Our standup is at 9 in room 4 with Ann, Bob, Carl and Dora from the platform team.",
+        ),
+        (
+            "I don't have eczema any more.",
+            "I have asthma, eczema, hay fever and migraines from time to time.",
+        ),
+    ],
+)
+def test_what_may_be_of_another_day_or_thing_is_asked_about(fact: str, known: str) -> None:
+    assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
