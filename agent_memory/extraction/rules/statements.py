@@ -353,6 +353,12 @@ def other_words_of(text: str) -> list[str]:
     return [word for slot in slots for word in _OTHER_WORDS.get(slot, (slot,))]
 
 
+_QUALITY: Final = re.compile(
+    r"(?:very|so|too|really|quite|pretty|always|also) |\w+(?:ive|ous|ful|able|ible|less)$"
+)
+"""What tells how a favourite is, not which: "expensive"."""
+
+
 def _fitting(value: Value, slot: str) -> Value:
     """Return a value of a slot whose kind of value is known, as words where it is of another."""
     if slot in (JOB, BEING):
@@ -360,7 +366,7 @@ def _fitting(value: Value, slot: str) -> Value:
     if slot == AGE and value.kind in _YEARS:
         return Value("number", value.form.partition(" ")[0])
     is_one = slot.startswith(("favourite ", "default ")) and not slot.endswith("s")
-    if is_one and not value.is_value:
+    if is_one and not value.is_value and not _QUALITY.match(value.form):
         return Value("choice", value.form)
     is_place = slot in (HOME, EMPLOYER)
     if (is_place and any(letter.isdigit() for letter in value.form)) or (
