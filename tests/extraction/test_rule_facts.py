@@ -286,6 +286,9 @@ def test_what_is_asked_for_stays_beside_nothing(text: str, facts: list[str]) -> 
         "Je suis végétarien, que puis-je cuisiner ?",
         "J'ai deux enfants, quelle voiture me conseilles-tu ?",
         "Soy vegetariano, ¿qué puedo cocinar?",
+        "The deadline is March 5, isn't it?",
+        "We deploy on Fridays, right?",
+        "Deadline moved to March 5, is that fine?",
     ],
 )
 def test_what_is_told_before_a_question_is_kept(text: str) -> None:

@@ -63,6 +63,13 @@ _I_BEFORE: Final = re.compile(
     r"(?P<told>.*[^\s,;])(?:[,;]|\s[-\u2013\u2014])\s+[^,;?]+\?",
     re.IGNORECASE,
 )
+# "The deadline is March 5, isn't it?": who wants to have it confirmed tells it.
+_TAGGED: Final = re.compile(
+    r"(?P<told>[^?]+),\s+(?:(?:is|are|was|were|do|does|did|has|have|will|can)n['\u2019]t \w+"
+    r"|(?:is|are) (?:that|this|it)(?: still)? (?:right|fine|ok|okay|correct|true|so)"
+    r"|correct|right|ok|okay|remember|yes)\s*\?",
+    re.IGNORECASE,
+)
 _NAMES: Final = re.compile(r"\d|\s(?!I\b)[A-Z]")
 _EXACT: Final = re.compile(rf"\b(?:{DATE}|{TIME})\b|[$\u20ac\u00a3] ?\d", re.IGNORECASE)
 _WORDS_TOLD: Final = 9
@@ -252,10 +259,13 @@ def _tells_before_it_asks(sentence: str) -> bool:
     clause = asked["told"] if asked is not None else ""
     if _NAMES.search(clause) and (len(clause.split()) >= _WORDS_TOLD or _EXACT.search(clause)):
         return True
-    match = _MINE_BEFORE.match(sentence)
-    if match is None:
+    tagged = _TAGGED.fullmatch(sentence)
+    if tagged is not None and _NAMES.search(tagged["told"]):
+        clause = tagged["told"]
+    elif (match := _MINE_BEFORE.match(sentence)) is not None:
+        clause = match["mine"] or match["marked"]
+    else:
         return False
-    clause = match["mine"] or match["marked"]
     if len(clause) < _LEAST_TOLD or _ASKS.match(clause):
         return False
     return not (is_asking(clause) or is_small_talk(clause))
