@@ -34,3 +34,9 @@ from decision_cases import decided, outcomes
 )
 def test_what_may_be_of_another_day_or_thing_is_asked_about(fact: str, known: str) -> None:
     assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
+
+
+def test_how_a_favourite_is_names_no_other() -> None:
+    known = ("My favourite food is sushi.",)
+    assert outcomes(decided("My favourite food is expensive.", known=known)) == [("ADD", None)]
+    assert outcomes(decided("My favourite food is pizza.", known=known)) == [("ASK", "m0")]

@@ -330,3 +330,16 @@ def test_a_program_in_a_message_stays_whole_and_states_nothing() -> None:
         "I've saved it for you."
     ]
     assert kept(user("```\nThe fence is open. I live in Oslo."), assistant("OK"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I need a regex for US phone numbers, can you write one?",
+        "I'd like a poem about Spring, could you write one?",
+        "J'ai une question, tu peux m'aider ?",
+        "Gracias por todo, ¿qué más?",
+    ],
+)
+def test_what_only_leads_to_a_question_is_not_kept(text: str) -> None:
+    assert kept(user(text), assistant("OK")) == []
