@@ -10,6 +10,7 @@ import re
 from functools import cache
 from typing import Final
 
+from agent_memory.text.asides import asides_of_order, asides_of_question
 from agent_memory.text.languages import FUNCTION_WORDS
 from agent_memory.text.phrases import (
     HAVE_A,
@@ -50,29 +51,8 @@ _QUESTION: Final = pattern(
 )
 # A question that tells something all the same.
 _TELLING: Final = pattern(
-    r"\b(?:did I (?:tell|mention)|have I told|remember (?:when|that) (?:I|we)"
-    r"|you know (?:that )?I)\b"
-)
-_TOLD: Final = (
-    r"(?P<told>(?:(?:I|we)\b(?!'d\b)(?!(?:'m|'re|'ve)?(?: (?:am|are|have|was|just|really|still))*"
-    r" (?:not|confused|lost|stuck|trying|wondering|looking|curious|getting|seeing|asking|thinking"
-    r"|sorry|wonder|think|guess|mean|hope|want|need|would|could|should|tried|see|get|know|don't"
-    r"|didn't|can't (?:find|see|get|figure)|no (?:idea|clue)"
-    r"|(?:an?|an?other|some|one|two|the) (?:\w+ )?(?:questions?|problems?|issues?|bugs?|errors?"
-    r"|doubts?|requests?|favou?rs?|ideas?))\b)"
-    r"|(?:my|our)(?: [\w-]+){1,4}? (?:is|are|has|have|was|were)\b)[^,;:?\u2013\u2014]{3,}?)"
-)
-"""What is told beside a question or an order."""
-# "I'm allergic to nuts, can I eat this?"; "Give me a recipe, I'm vegan."
-_TOLD_BEFORE: Final = pattern(
-    r"^\W*(?:(?:since|because|as|so|and|but|hi|hello|hey|ok|well)[\s,]+)*"
-    rf"{_TOLD}"
-    r"(?:[,;:]|\s[-\u2013\u2014])\s*(?:(?:so|and|but|then)\s+)?"
-    r"(?:what|how|why|where|when|which|who|can|could|do|does|is|are|should|would|will|any|may)\b"
-)
-_TOLD_BEHIND: Final = pattern(
-    rf"(?:[,;:(]|\s[-\u2013\u2014]\s|\b(?:because|since|saying))\s*"
-    rf"(?:because |since |as |that )*{_TOLD}(?:[,;:.!?)]|$)"
+    rf"{_OPENER}(?:did I (?:tell|mention)|have I told|(?:do you )?remember (?:when|that) (?:I|we)"
+    r"|(?:do |did )?you know (?:that )?I)\b"
 )
 _ORDERS: Final = words_of(
     """
@@ -279,10 +259,9 @@ def tells_by_asking(sentence: str) -> bool:
     So does "I'm allergic to nuts, can I eat this?".
     """
     head = sentence[:_JUDGED]
-    if _TELLING.search(head) is not None:
+    if _TELLING.match(head) is not None:
         return True
-    before = _TOLD_BEFORE.match(head)
-    return before is not None and not _is_empty(before["told"])
+    return any(not (is_asking(aside) or is_small_talk(aside)) for aside in asides_of_question(head))
 
 
 def is_order(sentence: str) -> bool:
@@ -347,8 +326,7 @@ def is_small_talk(sentence: str) -> bool:
     if _IMAGE.match(head) or is_question(sentence):
         return True
     if is_order(head):
-        behind = _TOLD_BEHIND.search(head)
-        return behind is None or _is_empty(behind["told"])
+        return all(_is_empty(aside) for aside in asides_of_order(head))
     return _is_one_word(head) or all(_is_empty(clause) for clause in _CLAUSE_END.split(head))
 
 

@@ -267,6 +267,10 @@ def test_steps_answers_and_single_words_stay_with_what_they_belong_to(text: str)
         ("Python", []),
         ("Fix these:\n- run the tests\n- add types", []),
         ("How are you? Fine.", []),
+        ("Give me a recipe, I'm vegan.", ["Give me a recipe, I'm vegan."]),
+        ("Translate this, my mother is deaf.", ["Translate this, my mother is deaf."]),
+        ("Send this to my boss, my mother and my friends.", []),
+        ("Rewrite the essay, I need it soon.", []),
     ],
 )
 def test_what_is_asked_for_stays_beside_nothing(text: str, facts: list[str]) -> None:
@@ -289,9 +293,12 @@ def test_what_is_asked_for_stays_beside_nothing(text: str, facts: list[str]) -> 
         "The deadline is March 5, isn't it?",
         "We deploy on Fridays, right?",
         "Deadline moved to March 5, is that fine?",
+        "I prefer short emails, but I'm not sure how to close them, any ideas?",
+        "What should I pack for the trip, considering I've never seen snow?",
+        "FYI, I finished the pottery course - want to see a cup?",
     ],
 )
-def test_what_is_told_before_a_question_is_kept(text: str) -> None:
+def test_what_is_told_beside_a_question_is_kept(text: str) -> None:
     assert kept(user(text), assistant("OK")) == [text]
 
 
@@ -306,9 +313,11 @@ def test_what_is_told_before_a_question_is_kept(text: str) -> None:
         "Je ne comprends pas, tu peux répéter ?",
         "Y tú, ¿qué piensas?",
         "Buenos días, ¿qué tal?",
+        "What colour did I mention for the kitchen?",
+        "How should I plan the week, considering my other duties?",
     ],
 )
-def test_a_question_that_tells_nothing_before_is_not(text: str) -> None:
+def test_a_question_that_tells_nothing_beside_is_not(text: str) -> None:
     assert kept(user(text), assistant("OK")) == []
 
 

@@ -65,7 +65,10 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "duplicates": ((f"{TEXT}normalize",), lambda text: near_form(exact_form(text))),
     "stems": ((f"{TEXT}stems",), stems),
     "prompts": ((f"{TEXT}sanitize",), as_data),
-    "small talk": ((f"{TEXT}speech_acts", f"{TEXT}reactions"), is_small_talk),
+    "small talk": (
+        (f"{TEXT}speech_acts", f"{TEXT}reactions", f"{TEXT}asides"),
+        is_small_talk,
+    ),
     "forgetting": ((f"{TEXT}speech_acts",), is_request_to_forget),
     "facts": (
         (f"{RULES}statements", f"{RULES}facts", f"{TEXT}speech_acts", f"{TEXT}small_talk"),

@@ -50,39 +50,6 @@ _TO_ME: Final = re.compile(r"\b(?:me|us)\b", re.IGNORECASE)
 _SELF: Final = re.compile(
     r"\b(?:I|my|mine|me|myself|we|our|ours|us)\b|我|私|僕|俺|저는?|나는|내 ", re.IGNORECASE
 )
-# "My knee hurts, what can I do?", "Ich bin Vegetarier, was …?"; a Spanish question has a mark.
-_MINE_BEFORE: Final = re.compile(
-    r"\W*(?:(?P<mine>(?:(?:my|our|ich|wir|(?:mein|unser)e?|je|nous|mon|ma|mes|notre|nos)\s"
-    r"|j['\u2019])[^,;:?]+)[,;]\s+[^\W\d][^?]+\?"
-    r"|(?P<marked>[^?\u00bf]+[^\s,;:?\u00bf])[,;:]?\s*\u00bf)",
-    re.IGNORECASE,
-)
-# "I'm trying to plan the launch on May 3, can you …" tells what is planned.
-_I_BEFORE: Final = re.compile(
-    r"\W*(?:(?:so|and|hi|hello|hey|ok|okay|well|since|as)[\s,]+)*(?:(?-i:I)|we|my|our)\b"
-    r"(?P<told>.*[^\s,;])(?:[,;]|\s[-\u2013\u2014])\s+[^,;?]+\?",
-    re.IGNORECASE,
-)
-# "The deadline is March 5, isn't it?": who wants to have it confirmed tells it.
-_TAGGED: Final = re.compile(
-    r"(?P<told>[^?]+),\s+(?:(?:is|are|was|were|do|does|did|has|have|will|can)n['\u2019]t \w+"
-    r"|(?:is|are) (?:that|this|it)(?: still)? (?:right|fine|ok|okay|correct|true|so)"
-    r"|correct|right|ok|okay|remember|yes)\s*\?",
-    re.IGNORECASE,
-)
-_NAMES: Final = re.compile(r"\d|\s(?!I\b)[A-Z]")
-_EXACT: Final = re.compile(rf"\b(?:{DATE}|{TIME})\b|[$\u20ac\u00a3] ?\d", re.IGNORECASE)
-_WORDS_TOLD: Final = 9
-"""Words of what is told so, where it has no date, time or price: "I need a regex for US phones"."""
-_ASKS: Final = re.compile(
-    r"\W*(?:ich (?:habe eine frage|wei(?:ß|ss)|brauche|suche|möchte|sehe|danke)"
-    r"|j(?:e |['\u2019])(?:voudrais|cherche|vois|ai une question)|gracias|hola|perdona|no entiendo"
-    r"|tengo una pregunta|necesito|quiero)\b",
-    re.IGNORECASE,
-)
-"""What other languages ask with before they ask."""
-_LEAST_TOLD: Final = 10
-"""Characters of what is told before a question: "My dog, is he ill?" tells nothing."""
 _FENCED: Final = re.compile(
     r"(?<![`~])(?P<fence>`{3,}+|~{3,}+)[^\n`~]*\n.*?(?P=fence)[`~]*", re.DOTALL
 )
@@ -245,27 +212,9 @@ def spoken(message: Message, text: str) -> str:
 def _worth(sentence: str, role: MessageRole) -> float:
     """Return how sure it is that a sentence says something to keep; 0 for one that does not."""
     sentence = sentence[:_JUDGED]
-    if is_small_talk(sentence) and not _tells_before_it_asks(sentence):
+    if is_small_talk(sentence):
         return 0.0
     if role is MessageRole.ASSISTANT:
         return _OF_OTHERS if _LASTING.search(sentence) else 0.0
     is_stated = is_request_to_remember(sentence) or _SELF.search(sentence) is not None
     return _OF_SPEAKER if is_stated else _OF_OTHERS
-
-
-def _tells_before_it_asks(sentence: str) -> bool:
-    """Return whether what stands before a question tells something, whatever its verb."""
-    asked = _I_BEFORE.match(sentence)
-    clause = asked["told"] if asked is not None else ""
-    if _NAMES.search(clause) and (len(clause.split()) >= _WORDS_TOLD or _EXACT.search(clause)):
-        return True
-    tagged = _TAGGED.fullmatch(sentence)
-    if tagged is not None and _NAMES.search(tagged["told"]):
-        clause = tagged["told"]
-    elif (match := _MINE_BEFORE.match(sentence)) is not None:
-        clause = match["mine"] or match["marked"]
-    else:
-        return False
-    if len(clause) < _LEAST_TOLD or _ASKS.match(clause):
-        return False
-    return not (is_asking(clause) or is_small_talk(clause))

@@ -1,0 +1,86 @@
+"""Asides: what a sentence tells beside what it asks or orders.
+
+"I'm allergic to nuts, can I eat this?", "Give me a recipe, I'm vegan", "The deadline is March 5,
+isn't it?". Whether an aside says something is for the caller to judge: it may be small talk.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from agent_memory.text.phrases import pattern, words_of
+
+_PAUSE: Final = re.compile(
+    r"[,;:](?=\s)|\s\(|\s[-\u2013\u2014]+(?=\s)|(?=\u00bf)|\s(?=(?:because|since|saying)\b)"
+)
+_LEAD: Final = (
+    r"\W*(?:" + words_of("so and but hi hello hey ok okay well because since as") + r"\b[\s,]*)*"
+)
+_REASON: Final = pattern(r"\s*(?:because|since|as|considering|given)\b")
+_OWN: Final = pattern(
+    rf"{_LEAD}(?:(?:(?:saying|considering|given)(?: that)? )?(?:(?-i:I)|we)\b|(?P<mine>my|our)\b"
+    r"|(?:ich|wir|(?:mein|unser)e?|je|nous|mon|ma|mes|notre|nos)\s|j')"
+)
+"""How a clause begins whose speaker tells of himself."""
+_SEEKS: Final = pattern(
+    rf"{_LEAD}(?:(?:I|we)(?:'d\b"
+    r"|(?:'m|'re|'ve)?(?: (?:am|are|have|was|just|really|still|kind of|kinda|sorta))*"
+    r" (?:not|confused|lost|stuck|trying|wondering|looking|curious|getting|seeing|asking|thinking"
+    r"|sorry|wonder|think|guess|mean|hope|want|need|would|could|should|tried|see|get|know|don't"
+    r"|didn't|can't (?:find|see|get|figure)|no (?:idea|clue)"
+    r"|(?:an?|an?other|some|one|two|the) (?:\w+ )?(?:questions?|problems?|issues?|bugs?|errors?"
+    r"|doubts?|requests?|favou?rs?|ideas?))\b)"
+    r"|ich (?:habe eine frage|wei(?:ß|ss)|brauche|suche|möchte|sehe|danke)\b"
+    r"|j(?:e |')(?:voudrais|cherche|vois|ai une question)\b"
+    r"|(?:gracias|hola|perdona|no entiendo|tengo una pregunta|necesito|quiero)\b)"
+)
+"""How a clause begins that only leads to what is asked."""
+_IS: Final = pattern(r"\b(?:is|are|has|have|was|were)\b")
+_TAG: Final = pattern(
+    r"\s*(?:(?:is|are|was|were|do|does|did|has|have|will|can)n't \w+"
+    r"|(?:is|are) (?:that|this|it)(?: still)? (?:right|fine|ok|okay|correct|true|so)"
+    r"|correct|right|ok|okay|remember|yes)\s*\?"
+)
+"""What asks to confirm the rest."""
+_NAMED: Final = re.compile(r"\d|\s(?!I\b)[A-Z]")
+_EXACT: Final = re.compile(r"\d[.:/-]\d|[$\u20ac\u00a3] ?\d")
+_WORDS_TOLD: Final = 9
+"""Words that tell where a sentence leads to a question: "I need a regex for US phones" has few."""
+_LEAST: Final = 10
+"""Characters of an aside: "My dog, is he ill?" has none."""
+
+
+def asides_of_question(question: str) -> Iterator[str]:
+    """Yield what a question tells beside what it asks."""
+    clauses = _PAUSE.split(question)
+    last = clauses[-1]
+    head = question[: len(question) - len(last)].rstrip(" ,;:(-\u2013\u2014")
+    if _TAG.fullmatch(last):
+        yield from [head] if _NAMED.search(head) else []
+        return
+    for clause in clauses if _REASON.match(last) else clauses[:-1]:
+        if _OWN.match(clause) and not _SEEKS.match(clause) and len(clause.strip()) >= _LEAST:
+            yield clause.rstrip("? ")
+    if len(head) >= _LEAST and (
+        (last.startswith("\u00bf") and not _SEEKS.match(head)) or _tells_much(head)
+    ):
+        yield head
+
+
+def _tells_much(head: str) -> bool:
+    """Return whether what leads to a question tells something all the same."""
+    if not _OWN.match(head) or not _NAMED.search(head):
+        return False
+    return len(head.split()) >= _WORDS_TOLD or _EXACT.search(head) is not None
+
+
+def asides_of_order(order: str) -> Iterator[str]:
+    """Yield what an order tells behind what it orders."""
+    for clause in _PAUSE.split(order)[1:]:
+        own = _OWN.match(clause)
+        if own is None or _SEEKS.match(clause):
+            continue
+        if own["mine"] is None or _IS.search(clause, own.end()):
+            yield clause
