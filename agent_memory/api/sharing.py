@@ -7,12 +7,11 @@ be read is opened read-only, so that nothing here can write to it, not even a co
 from __future__ import annotations
 
 import contextlib
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, TypeVar
+from typing import Final, Generic, Literal, TypeVar
 
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import (
@@ -25,19 +24,12 @@ from agent_memory.errors import (
 )
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.limits import VECTOR_DB_FILENAME
-from agent_memory.models.search import (
-    MemorySearchResult,
-    NearMiss,
-    SearchMetadata,
-    SearchResults,
-)
+from agent_memory.models.search import SearchResults
 from agent_memory.runtime import fork_safety, paths
 from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.files import refuse_unfit_file
-from agent_memory.services.search.pipeline import NEAR_MISSES
-from agent_memory.services.search.ranking import MEANING_PLACE_STEP
+from agent_memory.services.search.merging import Answer, build_results, given_out, merge
 from agent_memory.storage.opening import agents_of
-from agent_memory.text.normalize import exact_form, near_form
 
 SHARED_AGENT: Final = "shared"
 """The agent whose memories the others may read unless its file says otherwise."""
@@ -120,7 +112,7 @@ class SharedMemories(Generic[AnyMemory]):
         Without ``include_weak`` only what passes the gate among all is returned.
 
         ``only`` is the id of the one agent that is searched, if not all are. The results are in one
-        order, see ``_compare_to_best``; one that repeats a better one of another agent is among
+        order, see ``merging``; one that repeats a better one of another agent is among
         its ``repeats``, as ``agent:id``.
 
         ``ask`` puts the question to one memory; it explains the scores, and takes no notes.
@@ -133,26 +125,24 @@ class SharedMemories(Generic[AnyMemory]):
         picked = [name for name in wanted if only in (None, name)]
         for name in picked:
             self._inode(name)  # one that there is not is no failure of its file
-        answers: list[_Answer[AnyMemory]] = []
+        asked: list[_Asked[AnyMemory]] = []
         failures: list[str] = []
         if not picked or only is None:
-            answers.append(_Answer(own, ask(own), is_own=True, is_written=True))
+            asked.append(self._ask_own(own, ask))
         for name in picked:
             try:
-                answers.append(self._answer(name, ask))
+                asked.append(self._ask(name, ask))
             except StorageError as error:
                 failures.append(f"{name}: was not searched: {error}")
-        if not answers:  # its own, of which the filters leave nothing, can say so at least
-            answers.append(_Answer(own, ask(own), is_own=True, is_written=True))
-        merged = _merge(answers)
-        page = [hit for hit in merged if include_weak or hit.result.passed_gate][:limit]
-        shown = [same for hit in page for same in (hit, *hit.copies)]
-        for answer in answers:
-            if answer.is_written:
-                hits = [same.result for same in shown if same.answer is answer]
+        if not asked:  # its own, of which the filters leave nothing, can say so at least
+            asked.append(self._ask_own(own, ask))
+        answers = [each.answer for each in asked]
+        page = merge(answers, limit=limit, include_weak=include_weak)
+        for each in asked:
+            if each.is_written:
                 with contextlib.suppress(StorageError):  # it may have been closed meanwhile
-                    note(answer.memory, answer.results.model_copy(update={"results": hits}))
-        return _build_results(page, answers, wanted, failures, limit=limit, explain=explain)
+                    note(each.memory, given_out(page, each.answer))
+        return build_results(page, answers, wanted, failures, limit=limit, explain=explain)
 
     def close(self) -> None:
         """Close all that were opened. Closing twice is fine."""
@@ -244,21 +234,28 @@ class SharedMemories(Generic[AnyMemory]):
             with contextlib.suppress(StorageError):
                 opened.memory.close()
 
-    def _answer(
+    def _ask_own(
+        self, own: AnyMemory, ask: Callable[[AnyMemory], SearchResults]
+    ) -> _Asked[AnyMemory]:
+        answer = Answer(self._agent_id, ask(own), is_own=True)
+        return _Asked(own, answer, is_written=True)
+
+    def _ask(
         self, name: str, ask: Callable[[AnyMemory], SearchResults], *, turns: int = _TURNS
-    ) -> _Answer[AnyMemory]:
+    ) -> _Asked[AnyMemory]:
         opened = self._open(name)
         try:
             results = ask(opened.memory)
         except StorageClosed:  # by another thread, which saw that its policy changed
             if not turns:
                 raise
-            return self._answer(name, ask, turns=turns - 1)
+            return self._ask(name, ask, turns=turns - 1)
         except StorageError:
             with self._lock.bare:
                 self._close_other(name)
             raise
-        return _Answer(opened.memory, results, is_own=False, is_written=not opened.read_only)
+        answer = Answer(name, results, is_own=False)
+        return _Asked(opened.memory, answer, is_written=not opened.read_only)
 
 
 def _names(names: str | Sequence[str]) -> list[str]:
@@ -278,178 +275,10 @@ class _Opened(Generic[AnyMemory]):
     read_only: bool
 
 
-# Merging ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Answer(Generic[AnyMemory]):
-    """What one memory answered; ``is_written`` says whether notes may be taken of it."""
+@dataclass(frozen=True, slots=True)
+class _Asked(Generic[AnyMemory]):
+    """A memory that was asked, and its answer; ``is_written`` says whether notes may be taken."""
 
     memory: AnyMemory
-    results: SearchResults
-    is_own: bool
+    answer: Answer
     is_written: bool
-
-    def labelled(self, text: str) -> str:
-        """Return a text about this memory; about another agent's, with its name."""
-        return text if self.is_own else f"{self.memory.agent_id}: {text}"
-
-
-@dataclass(slots=True)
-class _Hit:
-    """A hit, seen among those of all; ``copies`` are those of others that say the same."""
-
-    result: MemorySearchResult
-    answer: _Answer[Any]
-    copies: list[_Hit] = field(default_factory=list)
-
-
-def _merge(answers: Sequence[_Answer[Any]]) -> list[_Hit]:
-    """Return the hits of all memories that say different things, best first."""
-    scores = [hit.score for answer in answers for hit in answer.results]
-    strongest = max((score.strength for score in scores if score is not None), default=0.0)
-    hits = [
-        [_Hit(_compare_to_best(hit, strongest), answer) for hit in answer.results]
-        for answer in answers
-    ]
-    return _drop_repeats(_order(hits))
-
-
-def _compare_to_best(result: MemorySearchResult, strongest: float) -> MemorySearchResult:
-    """See a hit beside the best answer of all memories: there it must pass the gate.
-
-    A similarity is the share of its own memory's best, times how strong that is: so similarities
-    of two memories can be compared, but not what passed two gates. Something always passes, and in
-    a memory that knows next to nothing of the query that would outrank good answers of another.
-    """
-    score = result.score
-    if score is None or score.strength >= strongest:
-        return result
-    relative = score.relative * score.strength / strongest
-    seen = score.model_copy(update={"relative": relative, "strength": strongest})
-    return result.model_copy(update={"score": seen, "passed_gate": relative >= score.gate})
-
-
-_Key = tuple[bool, float, float]
-
-
-def _order(hits_by_memory: Sequence[Sequence[_Hit]]) -> list[_Hit]:
-    """Put the hits of all memories in order; the first memory's come first among equals.
-
-    A memory whose words say little keeps every fourth place for the nearest by meaning. That holds
-    among all where something of it passes the gate: else the others say more.
-    """
-    kept: list[tuple[float, _Hit]] = []
-    others: list[tuple[_Key, _Hit]] = []
-    for hits in hits_by_memory:
-        is_answer = any(hit.result.passed_gate for hit in hits)
-        last: dict[bool, _Key] = {}
-        for hit in hits:
-            score = hit.result.score
-            if is_answer and score is not None and score.has_kept_place:
-                kept.append((score.cosine or 0.0, hit))
-            else:
-                # None comes before what its own memory has before it: where several things are
-                # asked for, that held it back.
-                key, passed = _order_key(hit), hit.result.passed_gate
-                last[passed] = max(key, last.get(passed, key))
-                others.append((last[passed], hit))
-    near = deque(hit for _, hit in sorted(kept, key=lambda pair: -pair[0]))
-    rest = deque(hit for _, hit in sorted(others, key=lambda pair: pair[0]))
-    order: list[_Hit] = []
-    while near or rest:
-        is_kept_place = len(order) % MEANING_PLACE_STEP == MEANING_PLACE_STEP - 1
-        order.append((near if near and (is_kept_place or not rest) else rest).popleft())
-    return order
-
-
-def _order_key(hit: _Hit) -> _Key:
-    """Return what hits are ordered by, as ``ranking`` does."""
-    result = hit.result
-    score = result.relevance_score if result.passed_gate else result.similarity
-    return not result.passed_gate, -score, -result.similarity
-
-
-def _drop_repeats(hits: Iterable[_Hit]) -> list[_Hit]:
-    """Keep the first of the hits of different memories that say the same about the same user.
-
-    What a memory itself has twice, it has told apart by more than its words.
-    """
-    first: dict[tuple[str, str | None], _Hit] = {}
-    kept: list[_Hit] = []
-    for hit in hits:
-        memory = hit.result.memory
-        earlier = first.setdefault((near_form(exact_form(memory.content)), memory.user_id), hit)
-        if earlier.answer is hit.answer:
-            kept.append(hit)
-        else:
-            earlier.copies.append(hit)
-    return kept
-
-
-def _build_results(
-    page: Sequence[_Hit],
-    answers: Sequence[_Answer[Any]],
-    wanted: Sequence[str],
-    failures: Sequence[str],
-    *,
-    limit: int,
-    explain: bool,
-) -> SearchResults:
-    all_metadata = [answer.results.search_metadata for answer in answers]
-    labelled = list(zip(answers, all_metadata, strict=True))
-    is_full = len(page) >= limit
-    degraded = [
-        answer.labelled(text) for answer, metadata in labelled for text in metadata.degraded
-    ]
-    explanations = [
-        answer.labelled(metadata.explanation)
-        for answer, metadata in labelled
-        if metadata.explanation
-    ]
-    return SearchResults.model_construct(
-        results=[_build_result(hit, explain=explain) for hit in page],
-        total_count=sum(answer.results.total_count for answer in answers),
-        search_metadata=SearchMetadata.model_construct(
-            query_time=all_metadata[0].query_time,
-            processing_time_ms=sum(metadata.processing_time_ms for metadata in all_metadata),
-            keyword_search_time_ms=sum(
-                metadata.keyword_search_time_ms for metadata in all_metadata
-            ),
-            embedding_time_ms=sum(metadata.embedding_time_ms for metadata in all_metadata),
-            vector_search_time_ms=sum(metadata.vector_search_time_ms for metadata in all_metadata),
-            filters_applied={**all_metadata[0].filters_applied, "shared": list(wanted)},
-            backend="vector"
-            if any(metadata.backend == "vector" for metadata in all_metadata)
-            else "file",
-            degraded=[*degraded, *failures],
-            reason=None if is_full else "few_matches" if page else all_metadata[0].reason,
-            explanation=None if is_full else "; ".join(explanations) or None,
-            near_misses=[] if is_full else _near_misses(answers, explain=explain),
-        ),
-    )
-
-
-def _build_result(hit: _Hit, *, explain: bool) -> MemorySearchResult:
-    """Return a hit as it is given out, with the ids of other agents' copies as ``agent:id``."""
-    copies = [
-        f"{copy.answer.memory.agent_id}:{memory_id}"
-        for copy in hit.copies
-        for memory_id in (copy.result.memory.id, *copy.result.repeats)
-    ]
-    changes: dict[str, object] = {"repeats": [*hit.result.repeats, *copies]} if copies else {}
-    if not explain:
-        changes["score"] = None
-    return hit.result.model_copy(update=changes)
-
-
-def _near_misses(answers: Sequence[_Answer[Any]], *, explain: bool) -> list[NearMiss]:
-    """Return the best of what no memory returned, that of other agents as ``agent:id``."""
-    near = []
-    for answer in answers:
-        for miss in answer.results.search_metadata.near_misses:
-            changes: dict[str, object] = {} if explain else {"score": None}
-            if not answer.is_own:
-                changes["memory_id"] = f"{answer.memory.agent_id}:{miss.memory_id}"
-            near.append(miss.model_copy(update=changes))
-    return sorted(near, key=lambda miss: -miss.similarity)[:NEAR_MISSES]
