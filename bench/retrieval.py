@@ -40,6 +40,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
@@ -412,13 +413,18 @@ def _searchers(store: Store, embedder: str, language: str) -> Iterator[tuple[str
     with stored(store.documents, embedder, {}) as (memory, ids):
         places = {memory_id: place for place, memory_id in enumerate(ids)}
 
-        def search(query: Query) -> list[int]:
+        def search(query: Query, threshold: float | None = None) -> list[int]:
             hits = memory.search(
-                query.text, limit=max(CUTOFFS), now=store.now, count_accesses=False
+                query.text,
+                limit=max(CUTOFFS),
+                now=store.now,
+                count_accesses=False,
+                similarity_threshold=threshold,
             )
             return [places[hit.memory.id] for hit in hits]
 
         yield "agent-memory", search
+        yield "the same without floor", partial(search, threshold=0.0)
 
 
 def main() -> None:

@@ -72,8 +72,9 @@ class RetrievalVerbs(OpenMemory):
         ``limit`` is 1 to 100 (5). ``since`` and ``until`` include their moment. The other
         arguments and ``filters`` (see ``SearchFilters``) say what a memory must be like; all
         must hold. Weaker hits come last, with ``passed_gate`` false; ``include_weak=False`` leaves
-        them out. ``min_confidence`` (0 to 1) drops what is less likely to be relevant, and
-        ``similarity_threshold`` (0 to 1) what is less similar. ``now`` is the moment that ages are
+        them out. ``min_confidence`` (0 to 1) drops what is less likely to be relevant.
+        ``similarity_threshold`` (0 to 1) drops what is less similar, and nothing else is too little
+        then: with 0 the nearest are given, be they ever so far. ``now`` is the moment that ages are
         counted from.
         ``explain`` adds to each hit the parts of its score.
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 @click.argument("query", nargs=-1)
 @click.option("--limit", "-n", type=click.IntRange(1, 100), help="How many at most (5).")
 @filter_options
-@click.option("--min-similarity", type=click.FloatRange(0, 1), help="Drop weaker hits.")
+@click.option("--min-similarity", type=click.FloatRange(0, 1), help="Drop weaker hits (0: none).")
 @click.option("--min-confidence", type=click.FloatRange(0, 1), help="Drop less likely hits.")
 @click.option("--no-weak", is_flag=True, help="Leave weaker hits out.")
 @click.option("--no-count", is_flag=True, help="Do not count the hits as accessed.")

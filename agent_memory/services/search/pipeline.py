@@ -106,7 +106,8 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
         strength=ranked.strength,
         degraded=[*stale, *gathered.degraded],
     )
-    if ranked.order and ranked.strength < ranked.floor:
+    has_own_measure = request.threshold is not None  # the caller said what is enough
+    if ranked.order and ranked.strength < ranked.floor and not has_own_measure:
         return _below_floor(engine, request, result, ranked)
     hits, repeats = _without_repeats(engine, ranked, request)
     if len(hits) < request.limit and sum(map(len, repeats.values())) >= REPEATS_SOUGHT:

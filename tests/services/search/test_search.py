@@ -207,6 +207,24 @@ def test_a_similarity_threshold_may_be_set_in_the_call_the_handle_or_the_file(
         assert ids(other, "walnut bread recipe", similarity_threshold=0.0) == [best, worse]
 
 
+@pytest.mark.parametrize("place", ["call", "handle", "file"])
+def test_a_threshold_takes_the_place_of_the_floor(
+    memory: AgentMemory, root: Path, place: str
+) -> None:
+    stored_ids = store_apart(memory, *(f"walnut {n}" for n in range(200)))
+    question = f"walnut {MANY_WORDS}"
+    assert ids(memory, question) == []
+    if place == "file":
+        memory.configure(similarity_threshold=0.0)
+    config = {"similarity_threshold": 0.0} if place == "handle" else None
+    options: dict[str, Any] = {"similarity_threshold": 0.0} if place == "call" else {}
+    with AgentMemory("bob", root=root, config=config) as other:
+        results = other.search(question, 7, count_accesses=False, **options)
+        assert len(results) == 7
+        assert {hit.memory.id for hit in results} <= set(stored_ids)
+        assert ids(other, question, similarity_threshold=0.5) == []
+
+
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "high"])
 def test_a_threshold_outside_0_to_1_is_refused(memory: AgentMemory, threshold: Any) -> None:
     with pytest.raises(ValidationError) as caught:
