@@ -1,4 +1,4 @@
-"""The forms in which a word is written: misspelt, without its accents, in the plural, as a part.
+"""The forms in which a word is written: misspelt, without its accents, irregular, as a part.
 
 Nothing here knows which words there are. Each function makes forms; whoever asks keeps those that
 stand in the store, so that a form that is no word costs nothing.
@@ -60,9 +60,29 @@ _IRREGULAR: Final = tuple(
     stimulus/stimuli syllabus/syllabi locus/loci terminus/termini bacillus/bacilli
     formula/formulae antenna/antennae larva/larvae alga/algae vertebra/vertebrae
     corpus/corpora genus/genera opus/opera quiz/quizzes
+    arise/arose/arisen awake/awoke/awoken bend/bent bite/bit/bitten bleed/bled blow/blew/blown
+    break/broke/broken breed/bred bring/brought build/built burn/burnt buy/bought catch/caught
+    choose/chose/chosen cling/clung creep/crept deal/dealt dig/dug draw/drew/drawn dream/dreamt
+    drink/drank/drunk drive/drove/driven eat/eaten fall/fell/fallen feed/fed fight/fought flee/fled
+    fly/flew/flown forbid/forbade/forbidden forget/forgot/forgotten forgive/forgave/forgiven
+    freeze/froze/frozen grow/grew/grown hang/hung hear/heard hide/hid/hidden hold/held kneel/knelt
+    lead/led learn/learnt leave/left lend/lent lose/lost meet/met mistake/mistook/mistaken
+    oversee/oversaw/overseen overcome/overcame pay/paid rebuild/rebuilt repay/repaid
+    rewrite/rewrote/rewritten ride/rode/ridden ring/rang/rung rise/risen run/ran seek/sought
+    sell/sold send/sent sew/sewn shake/shook/shaken shine/shone shoot/shot shrink/shrank/shrunk
+    sing/sang/sung sink/sank/sunk sit/sat sleep/slept slide/slid smell/smelt speak/spoke/spoken
+    spell/spelt spend/spent spill/spilt spin/spun stand/stood steal/stole/stolen stick/stuck
+    strike/struck swear/swore/sworn sweep/swept swell/swollen swim/swam/swum swing/swung
+    teach/taught tear/tore/torn throw/threw/thrown undergo/underwent/undergone
+    understand/understood undo/undid/undone wake/woke/woken wear/wore/worn weep/wept win/won
+    withdraw/withdrew/withdrawn write/wrote/written
     """.split()
 )
-"""English nouns whose plural no stemmer takes back, without those that stand for other words."""
+"""English words of whose forms no stemmer knows that they are of one: nouns, and verbs in the past.
+
+Those are left out that stand for other words ("saw", "rose", "ate", which is stemmed to "at"), and
+the verbs that say little ("go", "make"): with those BEAM's nDCG@10 was 0.4 lower.
+"""
 _ENDING_OTHERS: Final = ("woman", "man", "person", "child", "life", "wife", "shelf", "leaf")
 """Those that end other words: "salesmen", "grandchildren", "bookshelves"."""
 
@@ -85,14 +105,15 @@ def without_accents(text: str) -> str:
     return lowered if lowered.isascii() else _MARKS.sub("", unicodedata.normalize("NFD", lowered))
 
 
-# Plurals ------------------------------------------------------------------------------------------
+# Irregular words ----------------------------------------------------------------------------------
 
 
-def plurals(word: str) -> set[str]:
-    """Return the plural of an irregular English noun, or the noun that a word is the plural of."""
-    table = _plural_table()
-    if word in table:
-        return set(table[word])
+def irregular_forms(word: str) -> set[str]:
+    """Return the other forms of an irregular English word: its plural, its past."""
+    table = _irregular_table()
+    for base in _bases(word):
+        if base in table:
+            return {base, *table[base]} - {word}
     for singular in _ENDING_OTHERS:
         (plural,) = table[singular]
         for old, new in ((singular, plural), (plural, singular)):
@@ -101,12 +122,21 @@ def plurals(word: str) -> set[str]:
     return set()
 
 
+def _bases(word: str) -> tuple[str, ...]:
+    """Return a word, and of what verbs it may be a regular form: "choosing", "running", "buys"."""
+    if word.endswith("ing"):
+        stem = word.removesuffix("ing")
+        return word, stem, f"{stem}e", stem[:-1]
+    return word, word.removesuffix("s")
+
+
 @cache
-def _plural_table() -> dict[str, tuple[str, ...]]:
+def _irregular_table() -> dict[str, tuple[str, ...]]:
     table: dict[str, tuple[str, ...]] = {}
-    for singular, plural in _IRREGULAR:
-        table[singular] = (*table.get(singular, ()), plural)
-        table[plural] = (*table.get(plural, ()), singular)
+    for forms in _IRREGULAR:
+        for form in forms:
+            others = (other for other in forms if other != form)
+            table[form] = (*table.get(form, ()), *others)
     return table
 
 

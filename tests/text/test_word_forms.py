@@ -10,10 +10,10 @@ from agent_memory.text.word_forms import (
     LINKS,
     attached,
     folded,
+    irregular_forms,
     is_within_two,
     misspellings,
     parts,
-    plurals,
     spellings,
     splits,
     without_accents,
@@ -75,16 +75,27 @@ def test_a_word_of_many_digraphs_has_few_spellings() -> None:
         ("bookshelf", "bookshelves"),
         ("grandchild", "grandchildren"),
         ("criterion", "criteria"),
+        ("buy", "bought"),
+        ("chosen", "chose"),
     ],
 )
-def test_an_irregular_plural_is_known_in_both_directions(one: str, many: str) -> None:
-    assert many in plurals(one)
-    assert one in plurals(many)
+def test_an_irregular_form_is_known_in_both_directions(one: str, many: str) -> None:
+    assert many in irregular_forms(one)
+    assert one in irregular_forms(many)
 
 
-@pytest.mark.parametrize("word", ["human", "table", "man-made", "omen", ""])
-def test_other_words_have_no_irregular_plural(word: str) -> None:
-    assert not plurals(word)
+@pytest.mark.parametrize(
+    ("word", "past"),
+    [("choosing", "chose"), ("running", "ran"), ("buys", "bought"), ("rings", "rang")],
+)
+def test_regular_forms_lead_to_irregular_ones(word: str, past: str) -> None:
+    assert past in irregular_forms(word)
+    assert word not in irregular_forms(word)
+
+
+@pytest.mark.parametrize("word", ["human", "table", "man-made", "omen", "king", "made", "s", ""])
+def test_other_words_have_no_irregular_form(word: str) -> None:
+    assert not irregular_forms(word)
 
 
 @pytest.mark.parametrize("slip", ["postgres", "psotgress", "ostgress", "postgresss", "postgrass"])

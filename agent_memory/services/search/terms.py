@@ -5,7 +5,7 @@ in the store's own vocabulary, and only what stands there is taken:
 
 ==============  ====================================================================================
 inflection      words with the same stem in the languages of the store and of the query (Snowball);
-                irregular English plurals
+                irregular English plurals and verbs
 spelling        umlauts and other letters written out, accents of Greek; of Arabic, the article and
                 other words that are written in one with the next
 compounds       words of the query as a single word there; a word of the query in two parts; a
@@ -42,10 +42,10 @@ from agent_memory.text.word_forms import (
     LINKS,
     attached,
     folded,
+    irregular_forms,
     is_within_two,
     misspellings,
     parts,
-    plurals,
     spellings,
     splits,
     without_accents,
@@ -269,7 +269,8 @@ class _Forms:
 
     def _whole_forms(self, word: _Word) -> set[str]:
         """Return the forms that stand for a word as they are."""
-        return plurals(word.form) | word.spellings | word.joined | self._bare_stems(word)
+        irregular = irregular_forms(word.form)
+        return irregular | word.spellings | word.joined | self._bare_stems(word)
 
     def _bare_stems(self, word: _Word) -> set[str]:
         """Return the stems that are words of their own: "haus", of which English makes "hau"."""

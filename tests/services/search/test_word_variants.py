@@ -121,6 +121,8 @@ def first(memory: AgentMemory, query: str) -> str:
         ("en", "shelf", "shelves"),
         ("en", "analysis", "analyses"),
         ("en", "mouse", "mice"),
+        ("en", "drive", "drove"),
+        ("en", "sitting", "sat"),
         ("de", "Häuser", "Haus"),
         ("de", "Rechnungen", "Rechnung"),
         ("de", "Kind", "Kinder"),
