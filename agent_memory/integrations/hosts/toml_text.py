@@ -58,12 +58,14 @@ class TomlText:
             blank = [""] if lines and lines[-1].strip() else []
             lines += [*blank, header, *written.values()]
         else:
-            end = self._end(lines, place)
             for key, line in written.items():
-                match = [n for n in range(place, end) if re.match(rf"\s*{key}\s*=", lines[n])]
-                lines[match[0] : match[0] + 1] = [line] if match else []
-                if not match:
+                of_key = re.compile(rf"\s*([\"']?){re.escape(key)}\1\s*=")
+                within = range(place + 1, self._end(lines, place))
+                number = next((n for n in within if of_key.match(lines[n])), None)
+                if number is None:
                     lines.insert(place + 1, line)
+                else:
+                    lines[number] = line
         self._set(lines, before, path, expected)
 
     def remove(self, path: Sequence[str]) -> None:

@@ -373,6 +373,15 @@ def test_a_table_of_toml_is_changed_in_its_place() -> None:
     assert text.text == "# end\n"
 
 
+def test_a_key_of_a_toml_table_may_be_missing_or_quoted() -> None:
+    text = TomlText('[a.b]\n"command" = "old"\n# end\n', "x.toml")
+    text.put(["a", "b"], {"command": "new", "args": ["1"]})
+    assert text.text == '[a.b]\nargs = ["1"]\ncommand = "new"\n# end\n'
+    text = TomlText('[a.b]\nargs = ["1"]', "x.toml")
+    text.put(["a", "b"], {"command": "new", "args": ["2"]})
+    assert text.text == '[a.b]\ncommand = "new"\nargs = ["2"]\n'
+
+
 # The plugin -------------------------------------------------------------------------------------
 
 
