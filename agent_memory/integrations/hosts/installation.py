@@ -228,10 +228,7 @@ class _Drafts:
         return self._texts[path]
 
     def server(self, path: Path, key: str) -> dict[str, Any] | None:
-        text = self._draft(path)
-        value = text.value([key, SERVER]) if isinstance(text, JsonText) else None
-        if isinstance(text, TomlText):
-            value = text.table([key, SERVER])
+        value = self._draft(path).value([key, SERVER])
         return value if isinstance(value, dict) else None
 
     def put_server(self, path: Path, key: str, entry: dict[str, Any]) -> None:
@@ -377,18 +374,15 @@ def write(changes: Iterable[Change]) -> dict[Path, Path]:
         for change in changes:
             if change.before is not None:
                 backups[change.path] = _backup(change.path, change.before)
-            undoing.push(_restoring(change))
+            undoing.callback(_restore, change)
             _write(change.path, change.after)
         undoing.pop_all()
     return backups
 
 
-def _restoring(change: Change) -> Any:  # noqa: ANN401 - an exit function
-    def restore(*_: object) -> None:
-        with contextlib.suppress(AgentMemoryError, OSError):
-            _write(change.path, change.before)
-
-    return restore
+def _restore(change: Change) -> None:
+    with contextlib.suppress(AgentMemoryError, OSError):
+        _write(change.path, change.before)
 
 
 def _backup(path: Path, text: str) -> Path:

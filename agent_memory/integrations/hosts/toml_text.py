@@ -39,22 +39,22 @@ class TomlText:
                 f"{self._name}: is not TOML ({error}): nothing was changed; correct it first"
             ) from error
 
-    def table(self, path: Sequence[str]) -> dict[str, Any] | None:
-        """Return the table at a path; ``None`` where there is none."""
+    def value(self, path: Sequence[str]) -> Any:  # noqa: ANN401 - TOML
+        """Return the value at a path; ``None`` where there is none."""
         value: Any = self.data()
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
-        return value if isinstance(value, dict) else None
+        return value
 
     def put(self, path: Sequence[str], values: Mapping[str, str | list[str]]) -> None:
         """Set keys of the table at a path, which is made at the end where there is none."""
-        before = self.text
-        expected = {**(self.table(path) or {}), **values}
-        lines = self._lines()
+        existing = self.value(path)
+        expected = {**existing, **values} if isinstance(existing, dict) else values
+        lines = self.text.splitlines()
         place = self._header(lines, path)
         written = {key: f"{key} = {json.dumps(value)}" for key, value in values.items()}
         if place is None:
-            header = f"[{'.'.join(map(_key, path))}]"
+            header = f"[{'.'.join(path)}]"
             blank = [""] if lines and lines[-1].strip() else []
             lines += [*blank, header, *written.values()]
         else:
@@ -66,21 +66,18 @@ class TomlText:
                     lines.insert(place + 1, line)
                 else:
                     lines[number] = line
-        self._set(lines, before, path, expected)
+        self._set(lines, path, expected)
 
     def remove(self, path: Sequence[str]) -> None:
         """Take the table at a path away; comments after it stay."""
-        before, lines = self.text, self._lines()
+        lines = self.text.splitlines()
         while (place := self._header(lines, path, inner=True)) is not None:
             end = self._end(lines, place)
             while end > place + 1 and _KEEPS.fullmatch(lines[end - 1]):
                 end -= 1
             begin = place - 1 if place and not lines[place - 1].strip() else place
             del lines[begin:end]
-        self._set(lines, before, path, None)
-
-    def _lines(self) -> list[str]:
-        return self.text.splitlines()
+        self._set(lines, path, None)
 
     @staticmethod
     def _header(lines: Sequence[str], path: Sequence[str], *, inner: bool = False) -> int | None:
@@ -94,15 +91,13 @@ class TomlText:
         after = range(place + 1, len(lines))
         return next((n for n in after if _HEADER.match(lines[n])), len(lines))
 
-    def _set(
-        self, lines: Sequence[str], before: str, path: Sequence[str], expected: object
-    ) -> None:
+    def _set(self, lines: Sequence[str], path: Sequence[str], expected: object) -> None:
         """Take lines as the text, if they say what was meant and nothing else."""
-        rest = _without(self.data(), path)
+        before, rest = self.text, _without(self.data(), path)
         line_end = "\r\n" if "\r\n" in before else "\n"
         self.text = "".join(f"{line}{line_end}" for line in lines)
         with contextlib.suppress(ValidationError):  # a table in what is none is no TOML
-            if self.table(path) == expected and _without(self.data(), path) == rest:
+            if self.value(path) == expected and _without(self.data(), path) == rest:
                 return
         self.text = before
         raise ValidationError(
@@ -110,10 +105,6 @@ class TomlText:
             " stands there in another form: nothing was changed; make it a table, or change it by"
             " hand"
         )
-
-
-def _key(key: str) -> str:
-    return key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else json.dumps(key)
 
 
 def _without(data: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
