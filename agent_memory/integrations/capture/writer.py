@@ -107,7 +107,8 @@ class ObservationWriter:
         self._memory: MemoryOrSession | None = None
         self._kept: set[str] = set()
         self._one_at_a_time = threading.RLock()
-        self._logged: set[str] = set()
+        self.reasons: list[str] = []
+        """Why something could not be stored, each once, as it was logged."""
         self.is_stuck = False
         """Whether the store failed: what was not stored may be, later."""
 
@@ -237,8 +238,11 @@ class ObservationWriter:
 
     def _log(self, message: str) -> None:
         """Log a fact, the first time as a warning. No message quotes what was observed."""
-        logger.log(logging.DEBUG if message in self._logged else logging.WARNING, "%s", message)
-        self._logged.add(message)
+        if message not in self.reasons:
+            logger.warning("%s", message)
+            self.reasons.append(message)
+        else:
+            logger.debug("%s", message)
 
 
 def _refused(duplicate: Duplicate) -> str | None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -104,16 +102,15 @@ class Keeper:
         counts = Counts()
         most = _RULES.max_captures_per_session
         writer = ObservationWriter(self._memory, counts, most=most, is_patient=False)
-        with _logged("agent_memory.capture") as reasons:
-            for text in entry["texts"]:
-                scanned = scan(text, source=source, session_id=entry["session"], config=_RULES)
-                for observation in scanned.observations:
-                    if MASK in observation.content and self._refuses_secrets():
-                        counts.add("refused")
-                    else:
-                        writer.keep(observation)
+        for text in entry["texts"]:
+            scanned = scan(text, source=source, session_id=entry["session"], config=_RULES)
+            for observation in scanned.observations:
+                if MASK in observation.content and self._refuses_secrets():
+                    counts.add("refused")
+                else:
+                    writer.keep(observation)
         self.is_stuck = writer.is_stuck
-        return _counts_of(counts, is_stuck=self.is_stuck), "; ".join(reasons)
+        return _counts_of(counts, is_stuck=self.is_stuck), "; ".join(writer.reasons)
 
     def _keep_summary(self, entry: Mapping[str, Any]) -> dict[str, int]:
         """Keep the summary that a host made of a conversation, without what it had been given."""
@@ -151,19 +148,6 @@ def _time_of(entry: Mapping[str, Any]) -> datetime | None:
         return parse_time(str(entry.get("at")))
     except ValueError:  # of another version
         return None
-
-
-@contextlib.contextmanager
-def _logged(logger: str) -> Iterator[list[str]]:
-    """Yield what is logged while the body runs."""
-    messages: list[str] = []
-    handler = logging.Handler()
-    handler.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
-    logging.getLogger(logger).addHandler(handler)
-    try:
-        yield messages
-    finally:
-        logging.getLogger(logger).removeHandler(handler)
 
 
 def _counts_of(counts: Counts, *, is_stuck: bool) -> dict[str, int]:
