@@ -18,7 +18,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from agent_memory import (
     AgentMemory,
@@ -60,13 +60,6 @@ _NOTED: Final = ("captured", "recalled", "left_out", "refused", "dropped")
 """The counts of a hook's log whose last time is told."""
 
 
-class Finding(NamedTuple):
-    """Something that is wrong, and what to do about it."""
-
-    problem: str
-    advice: str
-
-
 def agent_in_use(project: Project, agent: str | None, root: str | None) -> tuple[str, str | None]:
     """Return the agent whose memory hosts use in a project, and its root.
 
@@ -97,13 +90,13 @@ class Examination:
         self._agent_id = agent_id
         self._root = root
         self._project = project
-        self.findings: list[Finding] = []
+        self._findings: list[dict[str, str]] = []
         self._command = f"agent-memory --agent {agent_id}"
 
     def report(self) -> dict[str, Any]:
         """Look at everything, and return what was seen as JSON data."""
         hosts = [entry for host in HOSTS.values() for entry in self._installed(host)]
-        if not hosts and not self.findings:
+        if not hosts and not self._findings:
             self._find("it is installed in no host", "agent-memory install HOST")
         last = self._last(has_hooks=any(entry["hooks"] for entry in hosts))
         self._check_room()
@@ -115,11 +108,12 @@ class Examination:
             "last": last,
             "waiting": self._waiting(),
             "memory": self._memory(),
-            "problems": [finding._asdict() for finding in self.findings],
+            "problems": self._findings,
         }
 
     def _find(self, problem: str, advice: str) -> None:
-        self.findings.append(Finding(problem, advice))
+        """Note something that is wrong, and what to do about it."""
+        self._findings.append({"problem": problem, "advice": advice})
 
     # Hosts ----------------------------------------------------------------------------------------
 
@@ -311,19 +305,18 @@ class Examination:
             is_damaged = isinstance(error, StorageCorrupt | NotAMemoryFile)
             sound = False if is_damaged else None
             return {"memory_count": None, "sound": sound, "embedder": None}
-        name = self._command
         for reason in results.search_metadata.degraded:
             self._find(
                 f"searches are not what they could be: {reason}",
-                f"see to that: {name} info says how memories are searched",
+                f"see to that: {self._command} info says how memories are searched",
             )
         for problem in report.problems if report else ():
-            self._find(f"{problem.kind}: {problem.detail}", f"{name} check --repair")
+            self._find(f"{problem.kind}: {problem.detail}", f"{self._command} check --repair")
         if info.pending_embeddings:
             self._find(
                 f"{info.pending_embeddings:,} memories wait to be embedded: they are found by"
                 " keyword alone",
-                f"{name} embed",
+                f"{self._command} embed",
             )
         return {
             "memory_count": info.memory_count,
