@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler
 from io import BufferedIOBase, BufferedReader
+from operator import methodcaller
 from typing import Any, Final, cast
 from urllib.parse import SplitResult, urlsplit
 
@@ -35,6 +36,7 @@ MOST_BODY_BYTES: Final = 256_000
 """Of a request: a memory of 10,000 characters, each escaped, and its metadata."""
 MOST_HEAD_BYTES: Final = 32_000
 _API: Final = "/api/"
+_of_model: Final = methodcaller("model_dump", mode="json")
 _SECURITY: Final = {
     "Content-Security-Policy": "default-src 'self'; object-src 'none'; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
@@ -232,7 +234,7 @@ class PageHandler(BaseHTTPRequestHandler):
         self, status: int, data: object, headers: Mapping[str, str] | None = None
     ) -> None:
         # In ASCII: a half character, which a damaged text may have, can be escaped, not encoded.
-        text = json.dumps(data, separators=(",", ":"))
+        text = json.dumps(data, separators=(",", ":"), default=_of_model)
         self._send(status, text.encode(), "application/json", headers or {})
 
     def _send_error(self, status: int, error: AgentMemoryError) -> None:

@@ -1,4 +1,7 @@
-"""What the page shows: each function answers one GET, from a memory that is opened to read."""
+"""What the page shows: each function answers one GET, from a memory that is opened to read.
+
+The models in an answer become JSON when it is sent.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from agent_memory import (
     MemoryEvent,
     MemoryOrder,
     MemorySearchResult,
+    MemoryStatistics,
+    Neighbourhood,
     estimate_tokens,
 )
 from agent_memory.integrations.ui.queries import Query
@@ -71,7 +76,7 @@ def search(memory: AgentMemory, query: Query) -> dict[str, Any]:
     return {
         "hits": [_hit(hit) for hit in results],
         "total_count": results.total_count,
-        "search": results.search_metadata.model_dump(mode="json"),
+        "search": results.search_metadata,
     }
 
 
@@ -83,7 +88,7 @@ def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
     """
     memory_id = query.required("id")
     current = memory.get(memory_id, as_of=query.text("as_of"))
-    history = [entry.model_dump(mode="json") for entry in memory.history(memory_id)]
+    history = memory.history(memory_id)
     if current is None:
         return {"memory": None, "history": history, "before": [], "same": [], "graph": None}
     filters = {"session_id": current.created_by_session}
@@ -96,7 +101,7 @@ def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
         "is_in_scratchpad": memory_id in scratchpad,
         "history": history,
         "before": [row_of(row) for row in before],
-        "graph": memory.graph.of_memory(memory_id).model_dump(mode="json") if is_there else None,
+        "graph": memory.graph.of_memory(memory_id) if is_there else None,
         "same": [
             {"id": each.memory_id, "content": each.content, "grade": each.grade}
             for each in same
@@ -172,7 +177,7 @@ def context(memory: AgentMemory, query: Query) -> dict[str, Any]:
     scratchpad = memory.scratchpad()
     text = memory.context(budget)
     return {
-        "scratchpad": [entry.model_dump(mode="json") for entry in scratchpad.memories],
+        "scratchpad": scratchpad.memories,
         "max_size": scratchpad.max_size,
         "text": text,
         "tokens": estimate_tokens(text),
@@ -215,7 +220,7 @@ def duplicates(memory: AgentMemory, _: Query) -> dict[str, Any]:
 
 def rejections(memory: AgentMemory, _: Query) -> dict[str, Any]:
     """Return what may not be stored: when and why it was rejected, never what it is."""
-    return {"rejections": [each.model_dump(mode="json") for each in memory.rejections()]}
+    return {"rejections": memory.rejections()}
 
 
 # How it came to be so ----------------------------------------------------------------------------
@@ -251,14 +256,13 @@ def events(memory: AgentMemory, _: Query) -> dict[str, Any]:
     latest = deque(memory.events(), maxlen=_PAGE)
     return {
         "event_log": memory.info().config.event_log,
-        "events": [event.model_dump(mode="json") for event in reversed(latest)],
+        "events": list(reversed(latest)),
     }
 
 
-def statistics(memory: AgentMemory, query: Query) -> dict[str, Any]:
+def statistics(memory: AgentMemory, query: Query) -> MemoryStatistics:
     """Return figures over time, gaps, and what is recommended."""
-    figures = memory.statistics(since=query.text("since"))
-    return figures.model_dump(mode="json")
+    return memory.statistics(since=query.text("since"))
 
 
 # The graph ---------------------------------------------------------------------------------------
@@ -268,18 +272,14 @@ def entities(memory: AgentMemory, query: Query) -> dict[str, Any]:
     """Return a page of whom and what the memories speak of; ``after`` is the last one before."""
     limit = min(query.number("limit", _PAGE), _MOST_ROWS)
     rows = memory.graph.entities(limit=limit + 1, after=query.text("after"))
-    return {
-        "entities": [row.model_dump(mode="json") for row in rows[:limit]],
-        "has_more": len(rows) > limit,
-    }
+    return {"entities": rows[:limit], "has_more": len(rows) > limit}
 
 
-def entity(memory: AgentMemory, query: Query) -> dict[str, Any]:
+def entity(memory: AgentMemory, query: Query) -> Neighbourhood:
     """Return what holds around an entity, now or at a time."""
-    around = memory.graph.neighbours(
+    return memory.graph.neighbours(
         query.required("name"), query.number("depth", 1), as_of=query.text("as_of")
     )
-    return around.model_dump(mode="json")
 
 
 # The file ----------------------------------------------------------------------------------------
@@ -288,8 +288,4 @@ def entity(memory: AgentMemory, query: Query) -> dict[str, Any]:
 def health(memory: AgentMemory, _: Query) -> dict[str, Any]:
     """Return what is known of the store, and the backups of a file."""
     info = memory.info()
-    backups = memory.backups() if info.server is None else []
-    return {
-        "info": info.model_dump(mode="json"),
-        "backups": [backup.model_dump(mode="json") for backup in backups],
-    }
+    return {"info": info, "backups": memory.backups() if info.server is None else []}

@@ -119,7 +119,7 @@ def page_server(
             return {**reads.overview(memory, query), **facts}
 
         def agents(_memory: AgentMemory, _query: Query) -> object:
-            return {"agents": [row.model_dump(mode="json") for row in shown.listed()]}
+            return {"agents": shown.listed()}
 
         all_reads: Mapping[str, Read] = {**_READS, "overview": overview, "agents": agents}
         number = listening.getsockname()[1]

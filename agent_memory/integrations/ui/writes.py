@@ -14,6 +14,9 @@ from agent_memory import (
     Duplicate,
     Memory,
     MemoryNotFound,
+    Promotion,
+    Review,
+    Undone,
     ValidationError,
 )
 from agent_memory.integrations.ui.queries import text_of
@@ -69,9 +72,9 @@ def forget(memory: AgentMemory, body: Body) -> dict[str, Any]:
     return _change(memory, memory_id)
 
 
-def promote(memory: AgentMemory, body: Body) -> dict[str, Any]:
+def promote(memory: AgentMemory, body: Body) -> Promotion:
     """Put a memory into the scratchpad."""
-    return memory.promote(text_of(body, "id")).model_dump(mode="json")
+    return memory.promote(text_of(body, "id"))
 
 
 def demote(memory: AgentMemory, body: Body) -> dict[str, Any]:
@@ -79,16 +82,16 @@ def demote(memory: AgentMemory, body: Body) -> dict[str, Any]:
     return {"demoted": memory.demote(text_of(body, "id"))}
 
 
-def undo(memory: AgentMemory, body: Body) -> dict[str, Any]:
+def undo(memory: AgentMemory, body: Body) -> Undone:
     """Undo a change by its number, with all that was done together with it if it is ``whole``.
 
     Or ask again what was dismissed, by the ``review_id``.
     """
     if "review_id" in body:
-        return memory.undo(review_id=_number_of(body, "review_id")).model_dump(mode="json")
+        return memory.undo(review_id=_number_of(body, "review_id"))
     undone = memory.undo(body.get("change_id"), whole=body.get("whole") is True)
     note_duplicates(memory)
-    return undone.model_dump(mode="json")
+    return undone
 
 
 def erase(memory: AgentMemory, body: Body) -> dict[str, Any]:
@@ -105,9 +108,9 @@ def approve(memory: AgentMemory, body: Body) -> dict[str, Any]:
     return _change(memory, memory.approve(_number_of(body, "review_id")).id)
 
 
-def dismiss(memory: AgentMemory, body: Body) -> dict[str, Any]:
+def dismiss(memory: AgentMemory, body: Body) -> Review:
     """Keep a memory that is in question."""
-    return memory.dismiss(_number_of(body, "review_id")).model_dump(mode="json")
+    return memory.dismiss(_number_of(body, "review_id"))
 
 
 def merge(memory: AgentMemory, body: Body) -> dict[str, Any]:
