@@ -14,14 +14,14 @@ from agent_memory.embeddings.registry import EmbedderSpec, refuse_unknown
 from agent_memory.errors import MemoryNotFound, ValidationError
 from agent_memory.models.duplicate import DuplicatePolicy
 from agent_memory.models.enums import MemoryOrder, is_decision, is_secret_decision
-from agent_memory.models.fields import clean_label, is_memory_id, new_session_name
+from agent_memory.models.fields import is_memory_id
+from agent_memory.models.limits import EMBEDDER_VARIABLE
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Model
 from agent_memory.models.safety import SecretPolicy
 from agent_memory.models.search import SearchFilters
 from agent_memory.models.times import parse_end, parse_time, to_utc
 from agent_memory.runtime.files import is_there
-from agent_memory.runtime.paths import EMBEDDER_VARIABLE, SESSION_VARIABLE
 
 Clock = Callable[[], datetime]
 Time = date | str
@@ -231,14 +231,3 @@ def choose_embedder(spec: EmbedderSpec) -> EmbedderSpec:
         spec = os.environ.get(EMBEDDER_VARIABLE, "").strip() or spec
     refuse_unknown(spec)
     return spec
-
-
-def choose_session_name(name: str | None) -> str:
-    """Return the session's name: given, else from the environment, else a new one."""
-    chosen = name or os.environ.get(SESSION_VARIABLE) or new_session_name()
-    if not isinstance(chosen, str):
-        raise ValidationError.of("session_id", "must be a text", chosen)
-    try:
-        return clean_label(chosen)
-    except ValueError as error:
-        raise ValidationError.of("session_id", str(error), chosen) from error

@@ -15,7 +15,6 @@ from agent_memory.api.arguments import (
     Clock,
     Time,
     choose_embedder,
-    choose_session_name,
     parse_as_of,
     validate_model,
 )
@@ -24,6 +23,7 @@ from agent_memory.embeddings.registry import EmbedderSpec
 from agent_memory.embeddings.usage import EmbeddingUsage
 from agent_memory.errors import AgentNotFound, ConfigurationError, StorageClosed, ValidationError
 from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
+from agent_memory.models.fields import choose_session_name
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.times import now_utc, to_utc
 from agent_memory.runtime import paths

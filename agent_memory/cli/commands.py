@@ -29,6 +29,7 @@ from agent_memory.errors import (
     StorageError,
     ValidationError,
 )
+from agent_memory.models.limits import AGENT_VARIABLE, ROOT_VARIABLE
 
 _OF_CLICK: Final = (click.exceptions.Abort, click.ClickException)
 _INTERRUPTED: Final = "interrupted: nothing was left half done"
@@ -165,13 +166,13 @@ def _nearest(word: str) -> str | None:
     "--root",
     metavar="DIR",
     type=FILE,
-    envvar="AGENT_MEMORY_ROOT",
+    envvar=ROOT_VARIABLE,
     help="Directory of all agents.",
 )
 @click.option(
     "--agent",
     metavar="ID",
-    envvar="AGENT_MEMORY_AGENT",
+    envvar=AGENT_VARIABLE,
     help="Whose memory.",
     shell_complete=complete_agents,
 )

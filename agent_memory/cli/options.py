@@ -34,11 +34,11 @@ from agent_memory import (
 )
 from agent_memory.cli.readers import asked
 from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
+from agent_memory.models.limits import EMBEDDER_VARIABLE
 from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
 from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.files import is_there
 from agent_memory.runtime.paths import (
-    EMBEDDER_VARIABLE,
     agent_address,
     import_advice,
     server_root,

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
 
 from agent_memory.cli.readers import asked
+from agent_memory.models.limits import AGENT_VARIABLE, ROOT_VARIABLE
 
 if TYPE_CHECKING:
     from agent_memory import MemoryReader
@@ -79,8 +80,8 @@ def parse(words: Sequence[str]) -> Question | None:
         return None
     command = COMMANDS[name]
     options = {
-        "agent": os.environ.get("AGENT_MEMORY_AGENT", ""),
-        "root": os.environ.get("AGENT_MEMORY_ROOT", ""),
+        "agent": os.environ.get(AGENT_VARIABLE, ""),
+        "root": os.environ.get(ROOT_VARIABLE, ""),
         "limit": command.default,
     }
     names = _OPTIONS | dict.fromkeys(command.options, "limit")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import agent_memory
 from agent_memory import MissingAgentIdentity, validate_agent_id
-from agent_memory.runtime.paths import AGENT_VARIABLE
+from agent_memory.models.limits import AGENT_VARIABLE
 
 if TYPE_CHECKING:
     from agent_memory import AgentMemory, SessionContext, SessionMemory

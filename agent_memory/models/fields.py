@@ -15,15 +15,17 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+from agent_memory.errors import ValidationError
 from agent_memory.models.limits import (
     MAX_MEMORY_CONTENT_LENGTH,
     MAX_TAG_LENGTH,
     MAX_TAGS_PER_MEMORY,
+    SESSION_VARIABLE,
 )
 
 _AGENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _UNNAMED_SESSION: Final = re.compile(r"session-[0-9a-f]{12}|sqlite3")
-"""The name that ``new_session_name`` makes, and what the file says of a row that another program
+"""The name that ``choose_session_name`` makes, and what the file says of a row that another program
 inserted."""
 _MEMORY_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
 # Windows opens these as devices, whatever directory they stand in.
@@ -206,9 +208,18 @@ def new_memory_id() -> str:
     return f"mem-{os.urandom(6).hex()}"
 
 
-def new_session_name() -> str:
-    """Return a name for the session of a process that gives none."""
-    return f"session-{os.urandom(6).hex()}"
+def choose_session_name(name: str | None) -> str:
+    """Return the session's name: given, else from the environment, else a new one.
+
+    Raises ``ValidationError``.
+    """
+    chosen = name or os.environ.get(SESSION_VARIABLE) or f"session-{os.urandom(6).hex()}"
+    if not isinstance(chosen, str):
+        raise ValidationError.of("session_id", "must be a text", chosen)
+    try:
+        return clean_label(chosen)
+    except ValueError as error:
+        raise ValidationError.of("session_id", str(error), chosen) from error
 
 
 @lru_cache(maxsize=4_096)  # a search asks for each of hundreds of rows, mostly of a few sessions

@@ -1,4 +1,4 @@
-"""The limits, defaults and file names that documents A to E set."""
+"""The limits, defaults, file names and variables of the environment that documents A to E set."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ QDRANT_CONFIG: Final = {
 }
 """A vector collection, as the JSON that Qdrant takes. Nothing here needs it."""
 
+ROOT_VARIABLE: Final = "AGENT_MEMORY_ROOT"
+AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
+SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
+EMBEDDER_VARIABLE: Final = "AGENT_MEMORY_EMBEDDER"
 DEFAULT_MEMORY_ROOT: Final = "~/.amplifier/memory"
 SERVER_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]+://")
 """How an address begins that may be a root, and is no directory: ``postgresql://``, for one."""

@@ -16,7 +16,9 @@ from agent_memory.errors import (
 )
 from agent_memory.models.fields import clean_agent_id, clean_text, validate_agent_id
 from agent_memory.models.limits import (
+    AGENT_VARIABLE,
     DEFAULT_MEMORY_ROOT,
+    ROOT_VARIABLE,
     SCRATCHPAD_FILENAME,
     VECTOR_DB_FILENAME,
 )
@@ -31,16 +33,12 @@ from agent_memory.runtime.addresses import (
 Root = str | os.PathLike[str] | ServerAddress
 """Where all agents are: a directory, or a database of a server."""
 
-ROOT_VARIABLE: Final = "AGENT_MEMORY_ROOT"
-AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
 _NEARLY_A_SERVER: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+:/")
 _OF_LIBPQ: Final = r"(?:host|hostaddr|port|dbname|user|password|service|sslmode)"
 _KEYS_AND_VALUES: Final = re.compile(
     rf"\s*(?:dbname|{_OF_LIBPQ}\s*=.*\s{_OF_LIBPQ})\s*=", re.DOTALL
 )
 """How libpq writes an address too. One key alone, but for the database's, may name a folder."""
-SESSION_VARIABLE: Final = "AGENT_MEMORY_SESSION"
-EMBEDDER_VARIABLE: Final = "AGENT_MEMORY_EMBEDDER"
 
 
 def memory_root(root: str | os.PathLike[str] | None = None) -> Path:

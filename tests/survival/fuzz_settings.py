@@ -17,7 +17,7 @@ import apsw
 
 from agent_memory import AgentConfig, AgentMemory, MemoryContextConfig, MemoryToolConfig
 from agent_memory.embeddings.settings import DIMENSIONS_VARIABLE
-from agent_memory.runtime.paths import EMBEDDER_VARIABLE, ROOT_VARIABLE, SESSION_VARIABLE
+from agent_memory.models.limits import EMBEDDER_VARIABLE, ROOT_VARIABLE, SESSION_VARIABLE
 from agent_memory.storage.sqlite.connection.journal_mode import JOURNAL_VARIABLE
 
 from . import fuzz_texts as made

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from agent_memory import MemoryCaptureConfig, Observation, ValidationError
+from agent_memory import MemoryCaptureConfig, Observation
 from agent_memory.integrations.capture.observations import count_cues, scan
 from agent_memory.integrations.capture.queue import WorkQueue
 from agent_memory.integrations.capture.writer import (
@@ -26,9 +26,8 @@ from agent_memory.integrations.capture.writer import (
 )
 from agent_memory.integrations.identity import opener_of
 from agent_memory.integrations.result_texts import texts_of
-from agent_memory.models.fields import clean_label, new_session_name
+from agent_memory.models.fields import choose_session_name
 from agent_memory.models.record import validated
-from agent_memory.runtime.paths import SESSION_VARIABLE
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession, Opener
@@ -92,7 +91,11 @@ class MemoryCapture:
         config: MemoryCaptureConfig | Mapping[str, Any] | None = None,
     ) -> None:
         self.config: Final = _validated(config)
-        self.session_id: Final = _session_name(session_id, memory)
+        self.session_id: Final = (
+            memory.session_id
+            if session_id is None and not callable(memory)
+            else choose_session_name(session_id)
+        )
         self._engine = _Engine(memory, self.config, self.session_id)
         self._end = weakref.finalize(self, self._engine.close, _CLOSING_SECONDS)
 
@@ -282,16 +285,6 @@ def _validated(config: MemoryCaptureConfig | Mapping[str, Any] | None) -> Memory
     if config is None or isinstance(config, MemoryCaptureConfig):
         return config or MemoryCaptureConfig()
     return validated(MemoryCaptureConfig, dict(config))
-
-
-def _session_name(session_id: str | None, memory: MemoryOrSession | Opener) -> str:
-    if session_id is None and not callable(memory):
-        return memory.session_id
-    name = session_id or os.environ.get(SESSION_VARIABLE) or new_session_name()
-    try:
-        return clean_label(name)
-    except ValueError as error:
-        raise ValidationError.of("session_id", str(error), name) from error
 
 
 def is_our_tool(tool: object) -> bool:

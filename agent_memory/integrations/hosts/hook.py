@@ -28,6 +28,7 @@ from agent_memory.integrations.hosts.journal import (
 from agent_memory.integrations.hosts.occasion import Call, Occasion, Outcome
 from agent_memory.integrations.hosts.project import project_of
 from agent_memory.integrations.hosts.table import HOSTS, SERVER
+from agent_memory.models.limits import AGENT_VARIABLE
 from agent_memory.text.capture_words import has_capture_word
 
 DEADLINE_SECONDS: Final = 1.8
@@ -42,7 +43,6 @@ ENDED: Final = "ended after"
 """What is said of a hook that had no more time begins so."""
 _MOST_BYTES: Final = 16 * 2**20
 _LAST_WORDS_SECONDS: Final = 0.2
-_AGENT_VARIABLE: Final = "AGENT_MEMORY_AGENT"
 _AGENT_ID: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 _USAGE: Final = "usage: agent-memory hook HOST EVENT [--agent ID] [--root DIR]"
 _HUMAN_SOURCES: Final = ("", "user", "sdk")
@@ -235,7 +235,7 @@ def _store(occasion: Occasion, outcome: Outcome, *, is_served: bool) -> None:
 
 def _agent_of(call: Call, fields: Mapping[str, Any]) -> str:
     """Return the agent that is named, else that of the project in which the host was started."""
-    named = call.agent or os.environ.get(_AGENT_VARIABLE)
+    named = call.agent or os.environ.get(AGENT_VARIABLE)
     if named and not _AGENT_ID.fullmatch(named):  # it becomes part of a path
         raise UnreadableInput(f"{named!r:.80} is not an agent id")
     if named:

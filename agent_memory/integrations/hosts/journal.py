@@ -21,6 +21,7 @@ from agent_memory.models.limits import (
     DEFAULT_MEMORY_ROOT,
     HEARD_FILENAME,
     HOOKS_FOLDER,
+    ROOT_VARIABLE,
     SERVER_ADDRESS,
     VECTOR_DB_FILENAME,
 )
@@ -43,7 +44,7 @@ def agent_folder(agent_id: str, root: str | None) -> str:
     Beside a database there is one too, for this log: under the root that is the default. Raises
     ``OSError`` where ``~`` stands for no home that is known.
     """
-    chosen = root or os.environ.get("AGENT_MEMORY_ROOT") or DEFAULT_MEMORY_ROOT
+    chosen = root or os.environ.get(ROOT_VARIABLE) or DEFAULT_MEMORY_ROOT
     if SERVER_ADDRESS.match(chosen):
         chosen = DEFAULT_MEMORY_ROOT
     expanded = os.path.expanduser(chosen)
@@ -54,7 +55,7 @@ def agent_folder(agent_id: str, root: str | None) -> str:
 
 def has_memories(folder: str, root: str | None) -> bool:
     """Return whether an agent's folder has a file of memories; of a database, that it may have."""
-    chosen = root or os.environ.get("AGENT_MEMORY_ROOT") or ""
+    chosen = root or os.environ.get(ROOT_VARIABLE) or ""
     file = os.path.join(folder, VECTOR_DB_FILENAME)
     return SERVER_ADDRESS.match(chosen) is not None or os.path.lexists(file)
 

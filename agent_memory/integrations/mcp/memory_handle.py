@@ -14,7 +14,8 @@ from uuid import uuid4
 
 import agent_memory
 from agent_memory import AgentMemoryError, StorageClosed
-from agent_memory.runtime.paths import SESSION_VARIABLE, agent_address, with_home
+from agent_memory.models.limits import SESSION_VARIABLE
+from agent_memory.runtime.paths import agent_address, with_home
 
 if TYPE_CHECKING:
     from agent_memory import AgentMemory
