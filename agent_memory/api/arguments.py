@@ -17,7 +17,7 @@ from agent_memory.models.enums import MemoryOrder, is_decision, is_secret_decisi
 from agent_memory.models.fields import is_memory_id
 from agent_memory.models.limits import EMBEDDER_VARIABLE
 from agent_memory.models.memory import Memory
-from agent_memory.models.record import Model
+from agent_memory.models.record import Model, validate_model
 from agent_memory.models.safety import SecretPolicy
 from agent_memory.models.search import SearchFilters
 from agent_memory.models.times import parse_end, parse_time, to_utc
@@ -26,25 +26,6 @@ from agent_memory.runtime.files import is_there
 Clock = Callable[[], datetime]
 Time = date | str
 """An aware time, a naive one (which means UTC), a date, or ISO 8601 text of either."""
-
-
-def validate_model(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:
-    """Return the model itself, or the one that a mapping describes; ``None`` is an empty one."""
-    if isinstance(value, model):
-        return value
-    if value is None or value == {}:
-        value = {}
-        if not any(field.is_required() for field in model.model_fields.values()):
-            return model.defaults()
-    if not isinstance(value, Mapping):
-        message = f"must be a {model.__name__} or a mapping"
-        raise ValidationError.of(model.__name__, message, value)
-    try:
-        return model.model_validate(dict(value))
-    except PydanticValidationError as error:
-        raise ValidationError.from_pydantic(error) from error
-    except RecursionError as error:  # a value was to be shown
-        raise ValidationError.of(model.__name__, "is nested too deep", value) from error
 
 
 def validate_fields(

@@ -13,7 +13,6 @@ from agent_memory.api.arguments import (
     check_ids,
     parse_as_of,
     parse_moment,
-    validate_model,
 )
 from agent_memory.api.plain_arguments import (
     WithCheckedFlags,
@@ -37,6 +36,7 @@ from agent_memory.models.graph import (
     clean_name,
     clean_relationship,
 )
+from agent_memory.models.record import validate_model
 from agent_memory.services.graph.changes import Fact
 from agent_memory.services.graph.service import keys_of, query_words, worth_of
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_memory.api.arguments import Time, parse_moment, validate_model
+from agent_memory.api.arguments import Time, parse_moment
 from agent_memory.api.opening import OpenMemory
 from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.embeddings.registry import EmbedderSpec
@@ -16,6 +16,7 @@ from agent_memory.models.agent import AgentConfig, AgentInfo, CheckReport
 from agent_memory.models.embedding import MigrationPlan, MigrationProgress
 from agent_memory.models.enums import StorageBackend
 from agent_memory.models.event import MemoryEvent
+from agent_memory.models.record import validate_model
 from agent_memory.models.reports import BackupFile
 from agent_memory.runtime import paths
 

@@ -16,7 +16,6 @@ from agent_memory.api.arguments import (
     Time,
     choose_embedder,
     parse_as_of,
-    validate_model,
 )
 from agent_memory.api.plain_arguments import WithCheckedFlags, check_flags
 from agent_memory.embeddings.registry import EmbedderSpec
@@ -25,6 +24,7 @@ from agent_memory.errors import AgentNotFound, ConfigurationError, StorageClosed
 from agent_memory.models.config import MemoryContextConfig, MemoryToolConfig
 from agent_memory.models.fields import choose_session_name
 from agent_memory.models.protocols import SecretScanner
+from agent_memory.models.record import validate_model
 from agent_memory.models.times import now_utc, to_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.addresses import Address

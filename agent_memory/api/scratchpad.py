@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_memory.api.arguments import validate_model
 from agent_memory.api.opening import OpenMemory
 from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.models.config import MemoryContextConfig
+from agent_memory.models.record import validate_model
 from agent_memory.models.scratchpad import Promotion, Scratchpad, ScratchpadMemoryEntry
 from agent_memory.services.rendering import estimate_tokens, render_context
 

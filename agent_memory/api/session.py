@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from agent_memory.api.arguments import check_ids, check_items, validate_model
+from agent_memory.api.arguments import check_ids, check_items
 from agent_memory.api.plain_arguments import WithCheckedFlags, check_whole_number
 from agent_memory.api.session_graph import SessionGraph
 from agent_memory.errors import (
@@ -26,6 +26,7 @@ from agent_memory.errors import (
 )
 from agent_memory.models.config import MemoryContextConfig
 from agent_memory.models.memory import HistoryEntry, Memory
+from agent_memory.models.record import validate_model
 from agent_memory.models.retention import Undone
 from agent_memory.models.scratchpad import Promotion, Scratchpad
 from agent_memory.models.search import SearchFilters, SearchResults

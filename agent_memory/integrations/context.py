@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from agent_memory import MemoryContextConfig, render_memories
 from agent_memory.integrations.identity import opener_of
-from agent_memory.models.record import validated
+from agent_memory.models.record import validate_model
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession, Opener
@@ -59,7 +59,7 @@ class MemoryContext:
         return render_memories(
             hits,
             token_budget,
-            config=_config_of(self._config),
+            config=validate_model(MemoryContextConfig, self._config),
             agent_id=memory.agent_id,
             count_tokens=self._count_tokens,
         )
@@ -106,11 +106,3 @@ class MemoryContext:
         )
         text = self.text(token_budget)
         return [*blocks, {"type": "text", "text": text}] if text else blocks
-
-
-def _config_of(
-    config: MemoryContextConfig | Mapping[str, Any] | None,
-) -> MemoryContextConfig | None:
-    if config is None or isinstance(config, MemoryContextConfig):
-        return config
-    return validated(MemoryContextConfig, config)

@@ -61,4 +61,21 @@ def validated(
         raise ValidationError.from_pydantic(error, at=at) from error
 
 
+def validate_model(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:
+    """Return the model itself, or the one that a mapping describes; ``None`` is an empty one."""
+    if isinstance(value, model):
+        return value
+    if value is None or value == {}:
+        value = {}
+        if not any(field.is_required() for field in model.model_fields.values()):
+            return model.defaults()
+    if not isinstance(value, Mapping):
+        message = f"must be a {model.__name__} or a mapping"
+        raise ValidationError.of(model.__name__, message, value)
+    try:
+        return validated(model, dict(value))
+    except RecursionError as error:  # a value was to be shown
+        raise ValidationError.of(model.__name__, "is nested too deep", value) from error
+
+
 _defaults: Final[dict[type[Record], Record]] = {}

@@ -547,8 +547,8 @@ def test_the_session_is_the_one_given_else_the_memorys_else_that_of_the_environm
 @pytest.mark.parametrize(
     "settings",
     [{"session_id": " "}, {"session_id": "x" * 201}, {"config": {"min_confidence": 2}},
-     {"config": {"capture_patterns": ["("]}}, {"config": {"queue": 1}}],
-    ids=range(5),
+     {"config": {"capture_patterns": ["("]}}, {"config": {"queue": 1}}, {"config": 3}],
+    ids=range(6),
 )  # fmt: skip
 def test_settings_that_cannot_be_are_refused_at_once(
     memory: AgentMemory, settings: dict[str, Any]

@@ -27,7 +27,7 @@ from agent_memory.integrations.capture.writer import (
 from agent_memory.integrations.identity import opener_of
 from agent_memory.integrations.result_texts import texts_of
 from agent_memory.models.fields import choose_session_name
-from agent_memory.models.record import validated
+from agent_memory.models.record import validate_model
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession, Opener
@@ -90,7 +90,7 @@ class MemoryCapture:
         session_id: str | None = None,
         config: MemoryCaptureConfig | Mapping[str, Any] | None = None,
     ) -> None:
-        self.config: Final = _validated(config)
+        self.config: Final = validate_model(MemoryCaptureConfig, config)
         self.session_id: Final = (
             memory.session_id
             if session_id is None and not callable(memory)
@@ -279,12 +279,6 @@ class _Engine:
 
 def _let_others_run() -> None:
     time.sleep(0)
-
-
-def _validated(config: MemoryCaptureConfig | Mapping[str, Any] | None) -> MemoryCaptureConfig:
-    if config is None or isinstance(config, MemoryCaptureConfig):
-        return config or MemoryCaptureConfig()
-    return validated(MemoryCaptureConfig, dict(config))
 
 
 def is_our_tool(tool: object) -> bool:
