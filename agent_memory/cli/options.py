@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -35,7 +34,7 @@ from agent_memory import (
 from agent_memory.cli.readers import asked
 from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
 from agent_memory.models.limits import EMBEDDER_VARIABLE
-from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
+from agent_memory.models.times import parse_end, parse_time, time_ago
 from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.files import is_there
 from agent_memory.runtime.paths import (
@@ -55,10 +54,8 @@ else:  # before click 8.4 it is no generic type
 Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_SPAN: Final = re.compile(r"(\d{1,6})([hdw])")
 # Each command loads its model anew: sentence-transformers takes over five seconds for it.
 _EMBEDDING_TIMEOUT_SECONDS: Final = 20.0
-_UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 class ExitCode(IntEnum):
@@ -346,8 +343,8 @@ class Moment(_MomentType):
     ) -> datetime:
         """Return the time in UTC."""
         text = str(value)
-        if match := _SPAN.fullmatch(text.strip()):
-            return shifted(now_utc(), -timedelta(**{_UNITS[match[2]]: int(match[1])}))
+        if moment := time_ago(text):
+            return moment
         try:
             return parse_end(text) if self.ends else parse_time(text)
         except ValueError as error:

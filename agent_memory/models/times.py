@@ -15,6 +15,8 @@ NEWEST_TIME = datetime(9999, 12, 30, tzinfo=UTC)
 
 _TIME: Final = re.compile(r"[\dW-]{7,10}(?:[Tt ][\d:.,]+ ?(?:[Zz]|[+-][\d:.]+)?)?")
 """A date, and a time behind a T or a blank. Python takes any letter there: 20 digits are a time."""
+_AGO: Final = re.compile(r"(\d{1,6})\s*([hdw])")
+_UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 def now_utc() -> datetime:
@@ -63,6 +65,14 @@ def parse_end(text: str) -> datetime:
     moment = parse_time(text)
     is_date = len(text.strip()) <= len("2026-01-28")
     return shifted(moment, timedelta(days=1, microseconds=-1)) if is_date else moment
+
+
+def time_ago(text: str) -> datetime | None:
+    """Return the time that was so long ago, ``12h``, ``7d`` or ``2w``; ``None`` of another text."""
+    match = _AGO.fullmatch(text.strip())
+    if match is None:
+        return None
+    return shifted(now_utc(), -timedelta(**{_UNITS[match[2]]: int(match[1])}))
 
 
 def read_stored_time(text: str) -> datetime:

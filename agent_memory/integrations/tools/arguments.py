@@ -4,9 +4,8 @@ The schemas are plain, as every model's API takes them. The descriptions are rea
 models: they say when to use a field, not how it works.
 """
 
-import re
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache, partial
 from typing import Annotated, Any, Final, Literal
 
@@ -19,12 +18,10 @@ from pydantic import (
 )
 
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
-from agent_memory.models.times import now_utc, parse_end, parse_time, shifted
+from agent_memory.models.times import parse_end, parse_time, time_ago
 
 MOST_RESULTS: Final = 20
 """The most that a tool returns of memories, unless it is set otherwise (D)."""
-_SPAN = re.compile(r"(\d{1,6})\s*([hdw])")
-_UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 _HOW_LONG_AGO: Final = "say how long ago: 12h, 7d, 2w"
 
 
@@ -37,8 +34,8 @@ def _read_moment(value: object, read: Callable[[str], datetime] = parse_time) ->
         raise ValueError(f"must be a text: a time, or {_HOW_LONG_AGO}")  # noqa: TRY004 - for Pydantic
     if not isinstance(value, str):
         return value
-    if match := _SPAN.fullmatch(value.strip()):
-        return shifted(now_utc(), -timedelta(**{_UNITS[match[2]]: int(match[1])}))
+    if moment := time_ago(value):
+        return moment
     try:
         return read(value)
     except ValueError as error:
