@@ -16,12 +16,14 @@ if TYPE_CHECKING:
         MemorySearchResult,
         ScoreExplanation,
         SearchMetadata,
+        SearchResults,
     )
     from agent_memory.models.columns import MemoryValues
-    from agent_memory.models.excerpt import HitValues, SearchMetadataValues
+    from agent_memory.models.excerpt import HitValues, SearchMetadataValues, SearchResultValues
 
     Hit = MemorySearchResult | HitValues
     Metadata = SearchMetadata | SearchMetadataValues
+    Results = SearchResults | SearchResultValues
     AnyMemory = Memory | MemoryExcerpt | MemoryValues
 
 _WORD: Final = re.compile(r"\w+")
@@ -32,11 +34,12 @@ _EVIDENCE: Final = (
 )  # fmt: skip
 
 
-def answer_text(hits: Sequence[Hit], metadata: Metadata, query: str) -> str:
-    """Show hits, best first; below the gate in brackets; and why there are few.
+def answer_text(outcome: Results, query: str) -> str:
+    """Show what a search found, best first; below the gate in brackets; and why there are few.
 
     In a terminal with colors the question's words stand out, and hits below the gate are faint.
     """
+    hits, metadata = outcome.results, outcome.search_metadata
     lines = [
         table(
             ("score", "id", "date", "category", "content"),

@@ -145,8 +145,7 @@ def _search(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str
     from agent_memory.cli.hits import answer_text  # noqa: PLC0415
 
     outcome = reader.answer(question.query, question.limit, filters=question.filters)
-    metadata = outcome.search_metadata
-    return answer_text(outcome.results, metadata, question.query), metadata.degraded
+    return answer_text(outcome, question.query), outcome.search_metadata.degraded
 
 
 def _recent(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:

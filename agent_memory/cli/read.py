@@ -10,7 +10,7 @@ import click
 
 import agent_memory
 from agent_memory import MemoryNotFound
-from agent_memory.cli.hits import memories_text
+from agent_memory.cli.hits import answer_text, memories_text
 from agent_memory.cli.options import (
     Session,
     are_defaults,
@@ -21,7 +21,7 @@ from agent_memory.cli.options import (
     listing_options,
 )
 from agent_memory.cli.plain_reads import COMMANDS
-from agent_memory.cli.render import details_text, emit, history_text, search_text
+from agent_memory.cli.render import details_text, emit, history_text
 from agent_memory.cli.tables import safe, table
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import HitValues, SearchFilterValues
@@ -92,8 +92,7 @@ def search(
                 hops=options["hops"],
                 expand=options["expand"],
             )
-    text = search_text(results, question)
-    emit(results, text=text, rows=(HitValues, results.results))
+    emit(results, text=answer_text(results, question), rows=(HitValues, results.results))
     for note in results.search_metadata.degraded:
         click.echo(f"note: {safe(note)}", err=True)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from agent_memory import AgentMemoryError, OnSecret, ValidationError
-from agent_memory.cli.hits import answer_text, memory_cells
+from agent_memory.cli.hits import memory_cells
 from agent_memory.cli.options import current_session
 from agent_memory.cli.tables import clip, has_color, safe, shown, table
 from agent_memory.errors import with_notes
@@ -34,9 +34,7 @@ if TYPE_CHECKING:
         DuplicateGroup,
         FoundSecrets,
         HistoryEntry,
-        SearchResults,
     )
-    from agent_memory.models.excerpt import SearchResultValues
 
 _STARTED: Final = time.perf_counter()
 _MAX_DEPTH: Final = 100
@@ -209,11 +207,6 @@ def _field_names(kind: type) -> Sequence[str] | None:
 
 def _is_sparse(data: object) -> bool:
     return bool(getattr(type(data), "is_sparse", False))
-
-
-def search_text(results: SearchResults | SearchResultValues, query: str) -> str:
-    """Show what a search found: see ``answer_text``."""
-    return answer_text(results.results, results.search_metadata, query)
 
 
 def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
