@@ -175,13 +175,10 @@ class Session:
 
         ``by_keyword`` says that no search is asked for, or only by keyword.
         """
-        if not self._is_plain():
+        # An embedder that is named: that there is one, ``open`` says.
+        if self.db is not None or not self.agent or os.environ.get(EMBEDDER_VARIABLE):
             return None
-        return asked(what, self.agent or "", self.root, by_keyword=by_keyword)
-
-    def _is_plain(self) -> bool:
-        """Return whether an agent is named, and no embedder: that one there is, ``open`` says."""
-        return self.db is None and bool(self.agent) and not os.environ.get(EMBEDDER_VARIABLE)
+        return asked(what, self.agent, self.root, by_keyword=by_keyword)
 
     def _take_in_heard(self, agent_id: str) -> None:
         """Store what hooks of coding agents heard, where their own process could not."""
@@ -252,8 +249,9 @@ def _remember_printed_as(
         session.form = value
 
 
-def _remember_full(context: click.Context, _: click.Parameter, value: bool) -> None:
-    context.find_object(Session).full = value  # type: ignore[union-attr]
+def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
+    if value:
+        setattr(context.find_object(Session), str(parameter.name), value)
 
 
 def _printing(
@@ -287,7 +285,7 @@ listing_options = _all_of(
         "--full",
         is_flag=True,
         expose_value=False,
-        callback=_remember_full,
+        callback=_remember,
         help="Show long texts whole.",
     ),
     _printing("--nl", "Print JSON, one row a line."),
@@ -297,11 +295,6 @@ listing_options = _all_of(
     json_option,
 )
 """How a list is printed."""
-
-
-def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    if value:
-        setattr(context.find_object(Session), str(parameter.name), value)
 
 
 def accept_shared_options(command: click.Command) -> click.Command:

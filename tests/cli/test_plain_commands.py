@@ -41,7 +41,7 @@ def both(
     for is_plain in (True, False):
         with monkeypatch.context() as patch:
             if not is_plain:
-                patch.setattr(Session, "_is_plain", lambda _: False)
+                patch.setattr(Session, "ask", lambda *_, **__: None)
             code = run(words)
         printed = capsys.readouterr()
         ends.append((code, MOMENT.sub(r"\1…", printed.out), MOMENT.sub(r"\1…", printed.err)))
