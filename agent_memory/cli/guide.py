@@ -7,7 +7,6 @@ Markdown is laid out for a terminal: prose filled to its width, tables in column
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import sys
 import textwrap
@@ -20,6 +19,7 @@ import click
 
 from agent_memory.cli.options import FILE, Session, json_option
 from agent_memory.cli.render import emit
+from agent_memory.cli.tables import terminal_width
 
 GUIDES: Final = Path(__file__).parents[1] / "guides"
 TOPICS: Final = (
@@ -113,8 +113,10 @@ def _print(chosen: Guide, *, as_json: bool, is_paged: bool) -> None:
     if as_json or not sys.stdout.isatty():
         emit(asdict(chosen), text=chosen.text.rstrip("\n"))
         return
+    import shutil  # noqa: PLC0415 - 4 ms, which output to a pipe need not pay
+
     text = terminal_text(chosen.text, _width()).rstrip("\n")
-    if is_paged and text.count("\n") + 1 >= _terminal_size().lines:
+    if is_paged and text.count("\n") + 1 >= shutil.get_terminal_size().lines:
         click.echo_via_pager(text)
     else:
         click.echo(text)
@@ -158,13 +160,7 @@ def _unknown(topic: str) -> str:
 
 
 def _width() -> int:
-    return min(_terminal_size().columns, _WIDEST)
-
-
-def _terminal_size() -> os.terminal_size:
-    import shutil  # noqa: PLC0415 - 4 ms, which output to a pipe need not pay
-
-    return shutil.get_terminal_size()
+    return min(terminal_width(), _WIDEST)
 
 
 _LEAST_COLUMN: Final = 8
