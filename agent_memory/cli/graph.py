@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -11,10 +10,9 @@ import click
 
 from agent_memory.cli.options import FILE, Moment, Session, as_of_option, json_option
 from agent_memory.cli.render import emit
-from agent_memory.cli.streams import copy_to_stdout
+from agent_memory.cli.streams import place_to_write
 from agent_memory.cli.tables import table
 from agent_memory.models.graph import EdgeView, EntityView, GraphPath, Neighbourhood
-from agent_memory.runtime.private_folders import private_folder
 
 _user_option = click.option("--user", "user_id", metavar="ID", help="Whose graph.")
 _memory_option = click.option(
@@ -206,19 +204,12 @@ def export(
     """
     if output == "-" and session.json:
         raise click.UsageError("give --output PATH")
-    with session.open() as memory, contextlib.ExitStack() as stack:
-        place = memory.graph.export(
-            stack.enter_context(private_folder()) / "graph" if output == "-" else output,
-            format=format_,
-            user_id=user_id,
-            as_of=as_of,
-            overwrite=overwrite,
+    with session.open() as memory, place_to_write(output) as place:
+        done = memory.graph.export(
+            place, format=format_, user_id=user_id, as_of=as_of, overwrite=overwrite
         )
-        if output == "-":
-            with place.open("rb") as file:
-                copy_to_stdout(file)
-            return
-    emit({"path": str(place), "format": format_}, text=str(place))
+    if output != "-":
+        emit({"path": str(done), "format": format_}, text=str(done))
 
 
 # How it is shown --------------------------------------------------------------------------------

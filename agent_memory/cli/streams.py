@@ -11,6 +11,7 @@ import io
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import BinaryIO, Final
 
 import click
@@ -117,13 +118,24 @@ def stdin_text(field: str) -> str:
         raise ValidationError.of(field, f"stdin is not UTF-8: {error}", "-") from error
 
 
-def copy_to_stdout(file: BinaryIO) -> None:
-    """Write a file's bytes on stdout. Raises ``UsageError`` where that is closed."""
+@contextlib.contextmanager
+def place_to_write(output: str) -> Iterator[Path]:
+    """Give the body where it is to write a file: at a path, or for ``-`` what stdout then gets.
+
+    Raises ``UsageError`` where stdout is closed.
+    """
+    if output != "-":
+        yield Path(output)
+        return
     import shutil  # noqa: PLC0415 - 3 ms, for an export alone
 
-    refuse_closed("stdout")
-    with _own_failures():
-        shutil.copyfileobj(file, sys.stdout.buffer)
+    from agent_memory.runtime.private_folders import private_folder  # noqa: PLC0415 - likewise
+
+    with private_folder() as folder:
+        yield (place := folder / "export")
+        refuse_closed("stdout")
+        with place.open("rb") as file, _own_failures():
+            shutil.copyfileobj(file, sys.stdout.buffer)
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from agent_memory import AgentMemory, ImportReport, ValidationError
 from agent_memory.cli.options import FILE, Session, as_of_option, json_option
 from agent_memory.cli.render import emit, progress_bar
 from agent_memory.cli.reports import import_text
-from agent_memory.cli.streams import copy_to_stdout, stdin_bytes
+from agent_memory.cli.streams import place_to_write, stdin_bytes
 from agent_memory.cli.tables import safe
 from agent_memory.formats import registry
 from agent_memory.formats.registry import FORMATS, PEERS, Format
@@ -66,22 +66,17 @@ def export(
       agent-memory --agent bob export --format jsonl | head
       agent-memory --agent bob export --format directory --output ./memories
     """
-    if output == "-" and (session.json or registry.codec(name).is_folder):
+    to_stdout = output == "-"
+    if to_stdout and (session.json or registry.codec(name).is_folder):
         raise click.UsageError("give --output PATH")
-    with session.open() as memory, contextlib.ExitStack() as stack:
-        to_stdout = output == "-"
-        place = stack.enter_context(private_folder()) / "export" if to_stdout else Path(output)
+    with session.open() as memory, place_to_write(output) as place:
         done = memory.export(
             place, format=name, embeddings=embeddings, as_of=as_of, overwrite=force
         )
-        if to_stdout:
-            with place.open("rb") as file:
-                copy_to_stdout(file)
     for note in [*done.notes, *_unlike_its_name(done.path, name)]:
         click.echo(f"note: {safe(note)}", err=True)
     if not to_stdout:
-        text = f"wrote {done.memory_count:,} memories to {done.path}"
-        emit(done, text=text)
+        emit(done, text=f"wrote {done.memory_count:,} memories to {done.path}")
 
 
 _NAMED_LIKE: Final = {
