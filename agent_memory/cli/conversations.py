@@ -147,7 +147,8 @@ def reset(session: Session, /, yes: bool) -> None:
       agent-memory --agent bob reset
     """
     with session.open(to_write=True) as memory:
-        question = f"Delete all {_number_of(memory)} memories of agent {memory.agent_id!r}?"
+        count = memory.count(filters={"archived": None})
+        question = f"Delete all {count} memories of agent {memory.agent_id!r}?"
         confirm(question, yes=yes, otherwise="nothing was deleted")
         count = memory.reset(confirm=memory.agent_id)
     emit({"deleted": count}, text=f"deleted {count} memories")
@@ -180,10 +181,6 @@ def _opened(session: Session, *, dry_run: bool) -> Iterator[AgentMemory]:
         ) as memory,
     ):
         yield memory
-
-
-def _number_of(memory: AgentMemory) -> int:
-    return memory.count(filters={"archived": None})
 
 
 def _text_of(source: str) -> str:

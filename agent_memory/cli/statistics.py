@@ -104,14 +104,11 @@ def _heading(statistics: MemoryStatistics, session: Session) -> str:
 
 
 def _over_time(statistics: MemoryStatistics) -> str:
-    breakdown = statistics.categories
-    counts = [sum(column) for column in zip(*_all_counts(breakdown), strict=True)]
+    categories = statistics.categories
+    numbers = [*(series.counts for series in categories.series), categories.others]
+    counts = [sum(column) for column in zip(*numbers, strict=True)]
     rows = zip(statistics.periods, counts, strict=True)
     return _section("memories by date", _bars([row for row in rows if row[1]]))
-
-
-def _all_counts(breakdown: Breakdown) -> list[list[int]]:
-    return [*(series.counts for series in breakdown.series), breakdown.others]
 
 
 def _breakdown(breakdown: Breakdown) -> Iterator[str]:
