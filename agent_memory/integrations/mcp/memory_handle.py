@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 from uuid import uuid4
@@ -125,21 +126,11 @@ class ServedMemory:
         return memory if self._scope is None else memory.session(self._scope)
 
     def _open(self, *, create: bool) -> AgentMemory:
-        if self._db is not None:
-            return agent_memory.AgentMemory.open(
-                self._db,
-                agent_id=self._agent_id,
-                session_id=self._session_id,
-                create=create,
-                read_only=self.is_read_only,
-            )
-        return agent_memory.AgentMemory(
-            self._agent_id or "",
-            root=self._root,
-            session_id=self._session_id,
-            create=create,
-            read_only=self.is_read_only,
-        )
+        if self._db is None:
+            opened = partial(agent_memory.AgentMemory, self._agent_id or "", root=self._root)
+        else:
+            opened = partial(agent_memory.AgentMemory.open, self._db, agent_id=self._agent_id)
+        return opened(session_id=self._session_id, create=create, read_only=self.is_read_only)
 
     def _is_missing(self) -> bool:
         if not isinstance(self._address, Path):

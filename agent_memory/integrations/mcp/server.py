@@ -223,11 +223,11 @@ class MemoryServer:
         self._methods: dict[str, _Method] = {
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
-            "resources/list": _asking_nobody(self._list_resources),
-            "resources/templates/list": _asking_nobody(self._list_templates),
-            "resources/read": _asking_nobody(self._read_resource),
-            "prompts/list": _asking_nobody(self._list_prompts),
-            "prompts/get": _asking_nobody(self._get_prompt),
+            "resources/list": self._list_resources,
+            "resources/templates/list": self._list_templates,
+            "resources/read": self._read_resource,
+            "prompts/list": self._list_prompts,
+            "prompts/get": self._get_prompt,
         }
 
     @property
@@ -326,44 +326,38 @@ class MemoryServer:
         return refused_call("VALIDATION_ERROR", why)
 
     def _run(self, name: str, arguments: Params) -> ToolResult:
-        if any(tool.name == name for tool in TOOLS) and not self._offers(name):
-            message = f"this server only reads: {', '.join(tool.name for tool in self._offered)}"
+        offered = [tool.name for tool in self._offered]
+        if name not in offered and any(tool.name == name for tool in TOOLS):
+            message = f"this server only reads: {', '.join(offered)}"
             return ToolResult(False, error={"code": "PERMISSION_DENIED", "message": message})
         # Nothing but storing makes a file.
         tools = self._storing if name in _MAKING else self._reading
         result = tools.call(name, arguments)
-        found_nothing = result.error is not None and result.error["code"] == NoMemoriesYet.code
-        if found_nothing and result.error is not None and name in _NOTHING:
-            data = {**_NOTHING[name], "reason": result.error["message"]}
+        error = result.error or {}
+        if error.get("code") == NoMemoriesYet.code and name in _NOTHING:
+            data = {**_NOTHING[name], "reason": error["message"]}
             return replace(result, success=True, data=data, error=None)
         return result
 
-    def _offers(self, name: str) -> bool:
-        return any(tool.name == name for tool in self._offered)
-
     # Resources and prompts --------------------------------------------------------------------
 
-    def _list_resources(self, params: Params) -> dict[str, Any]:
+    def _list_resources(self, params: Params, _: Client) -> dict[str, Any]:
         _refuse_cursor(params)
         return {"resources": self._resources.list_resources()}
 
-    def _list_templates(self, params: Params) -> dict[str, Any]:
+    def _list_templates(self, params: Params, _: Client) -> dict[str, Any]:
         _refuse_cursor(params)
         return {"resourceTemplates": self._resources.list_templates()}
 
-    def _read_resource(self, params: Params) -> dict[str, Any]:
+    def _read_resource(self, params: Params, _: Client) -> dict[str, Any]:
         return {"contents": self._resources.read(_text(params, "uri"))}
 
-    def _list_prompts(self, params: Params) -> dict[str, Any]:
+    def _list_prompts(self, params: Params, _: Client) -> dict[str, Any]:
         _refuse_cursor(params)
         return {"prompts": self._resources.list_prompts()}
 
-    def _get_prompt(self, params: Params) -> dict[str, Any]:
+    def _get_prompt(self, params: Params, _: Client) -> dict[str, Any]:
         return self._resources.prompt(_text(params, "name"), dict(_object(params, "arguments")))
-
-
-def _asking_nobody(method: Callable[[Params], dict[str, Any]]) -> _Method:
-    return lambda params, _client: method(params)
 
 
 def refused_call(code: str, why: str) -> dict[str, Any]:
