@@ -11,8 +11,9 @@ import os
 import re
 import time
 import weakref
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from agent_memory import MemoryCaptureConfig, Observation
@@ -197,7 +198,8 @@ class _Engine:
         started = time.monotonic()
         left = self.queue.close(timeout)
         if left:
-            self._count_dropped(left)
+            for item in left:
+                self.counts.add("unread" if isinstance(item, _Text) else "dropped")
             logger.warning("%d captures were dropped: there was no time to store them", len(left))
         self.writer.give_up.set()
         self.queue.flush(max(1.0, timeout - (time.monotonic() - started)))
@@ -257,28 +259,21 @@ class _Engine:
             self._is_full_logged = True
             logger.warning("captures are dropped: %d wait for storage", len(self.queue))
 
-    def _count_dropped(self, left: Iterable[_Text | Observation]) -> None:
-        for item in left:
-            self.counts.add("unread" if isinstance(item, _Text) else "dropped")
-
     def _work(self, item: _Text | Observation) -> None:
         """Do what waits, in the background."""
         if isinstance(item, Observation):
             self.writer.keep(item)
             return
         self._waiting_characters -= len(item.text)
+        let_others_run = partial(time.sleep, 0)
         try:
-            observations = self._scanned(item.text, item.source, pause=_let_others_run)
+            observations = self._scanned(item.text, item.source, pause=let_others_run)
         except Exception as error:  # noqa: BLE001 - the next text must be looked through
             self.counts.add("unreadable")
             logger.warning("what came from %s is unreadable: %s", item.source, type(error).__name__)
             return
         for observation in observations:
             self.writer.keep(observation)
-
-
-def _let_others_run() -> None:
-    time.sleep(0)
 
 
 def is_our_tool(tool: object) -> bool:

@@ -69,7 +69,7 @@ class WorkQueue(Generic[Item]):
                     continue
             self._work_one()  # no thread can be begun when the interpreter ends
 
-    def close(self, timeout: float | None = None) -> list[Item]:
+    def close(self, timeout: float) -> list[Item]:
         """Take nothing more, work off what waits, and return what was left when time was up."""
         with self._changed:
             self._is_closing = True
