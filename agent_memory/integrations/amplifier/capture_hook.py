@@ -56,7 +56,6 @@ class CaptureHook:
         self._prompt = ""
         self._last_said = ""
         self._is_closed = agent_name_of(coordinator).endswith(ASSISTANT)
-        self._warnings: set[str] = set()
 
     async def on_tool(self, data: Mapping[str, Any]) -> None:
         """Look through what a tool returned, unless it failed."""
@@ -120,9 +119,7 @@ class CaptureHook:
         except (MissingAgentIdentity, StorageClosed):
             return None
         except AgentMemoryError as error:
-            if str(error) not in self._warnings:
-                logger.warning("nothing is captured: %s", error)
-            self._warnings.add(str(error))
+            self._membership.warn_once(f"nothing is captured: {error}")
             return None
 
 
@@ -197,20 +194,15 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
     """
     membership, rest = join(coordinator, config)
     hook = CaptureHook(coordinator, membership, rest)
-    events = {
-        "tool:post": hook.on_tool,
-        "prompt:submit": hook.on_prompt,
-        "orchestrator:complete": hook.on_complete,
-        "session:end": hook.on_end,
+    handlers = {
+        "tool:post": quietly(hook.on_tool),
+        "prompt:submit": quietly(hook.on_prompt),
+        "orchestrator:complete": quietly(hook.on_complete),
+        "session:end": quietly(hook.on_end),
     }
-    taken_back = [
-        coordinator.hooks.register(event, quietly(handle), name="hooks-memory-capture")
-        for event, handle in events.items()
-    ]
+    membership.register(coordinator.hooks, handlers, name="hooks-memory-capture")
 
     async def cleanup() -> None:
-        while taken_back:
-            taken_back.pop()()
         await hook.close()
         await membership.leave()
 

@@ -32,7 +32,6 @@ class Reminder:
         self._membership = membership
         self._config = dict(config)
         self._last_seen: object = None
-        self._warnings: set[str] = set()
 
     async def changed(self) -> str | None:
         """Return the text if it has changed, or was never given; else ``None``.
@@ -46,9 +45,10 @@ class Reminder:
         except MissingAgentIdentity:
             return None
         except AgentMemoryError as error:
-            self._tell(str(error))
+            why = str(error)
         except Exception as error:  # noqa: BLE001 - nothing may bring the host down
-            self._tell(type(error).__name__)
+            why = type(error).__name__
+        self._membership.warn_once(f"nobody is reminded of anything: {why}")
         return None
 
     def _read(self, opener: Opener) -> str | None:
@@ -59,11 +59,6 @@ class Reminder:
         text = "" if memory is None else memory.context(config=self._config)
         self._last_seen = seen
         return text
-
-    def _tell(self, message: str) -> None:
-        if message not in self._warnings:
-            logger.warning("nobody is reminded of anything: %s", message)
-        self._warnings.add(message)
 
 
 def _entries(memory: MemoryOrSession | None) -> frozenset[tuple[object, ...]]:
@@ -114,13 +109,6 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
         text = None if getattr(context, "shows_scratchpad", False) else await reminder.changed()
         return _injected(text, role) if text else HookResult(action="continue")
 
-    taken_back = [
-        coordinator.hooks.register("provider:request", remind, name="hooks-memory-context")
-    ]
-
-    async def cleanup() -> None:
-        while taken_back:
-            taken_back.pop()()
-        await membership.leave()
-
-    return cleanup
+    handlers = {"provider:request": remind}
+    membership.register(coordinator.hooks, handlers, name="hooks-memory-context")
+    return membership.leave

@@ -13,7 +13,7 @@ import json
 import logging
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 
 from agent_memory import (
@@ -251,6 +251,8 @@ class Membership:
     def __init__(self, memories: SessionMemories, options: Mapping[str, Any]) -> None:
         self._memories = memories
         self._own = dict(options)
+        self._taken_back: list[Callable[[], object]] = []
+        self._warnings: set[str] = set()
 
     @property
     def session_id(self) -> str:
@@ -269,8 +271,22 @@ class Membership:
         settings = {name: value for name, value in options.items() if name not in _NO_SETTINGS}
         return Opener(self._memories, agent_id, settings, scope)
 
+    def register(self, hooks: Hooks, handlers: Mapping[str, object], *, name: str) -> None:
+        """Register the module's handlers of events, until it leaves."""
+        self._taken_back += [
+            hooks.register(event, handler, name=name) for event, handler in handlers.items()
+        ]
+
+    def warn_once(self, message: str) -> None:
+        """Log what the module cannot do, the first time."""
+        if message not in self._warnings:
+            logger.warning("%s", message)
+        self._warnings.add(message)
+
     async def leave(self) -> None:
-        """Let go of the memory. Again does nothing."""
+        """Take the handlers back, and let go of the memory. Again does nothing."""
+        while self._taken_back:
+            self._taken_back.pop()()
         await self._memories.leave(self)
 
 
