@@ -130,7 +130,7 @@ def _wrapped(text: str, width: int, most: int | None) -> list[str]:
     """Part a text into lines of a width in terminal cells, at spaces where there are any."""
     lines: list[str] = []
     while display_width(text) > width and (most is None or len(lines) + 1 < most):
-        fitting = _fitting(text, width)
+        fitting = max(1, _fitting(text, width))
         end = text.rfind(" ", 0, fitting + 1)
         end = fitting if end <= 0 else end
         lines.append(text[:end])
@@ -139,12 +139,12 @@ def _wrapped(text: str, width: int, most: int | None) -> list[str]:
 
 
 def _fitting(text: str, width: int) -> int:
-    """Return how many letters of a text have room in a width, one at least."""
+    """Return how many letters of a text have room in a width."""
     used = 0
     for place, letter in enumerate(text):
         used += display_width(letter)
         if used > width:
-            return max(1, place)
+            return place
     return len(text)
 
 
@@ -165,13 +165,7 @@ def clip(text: str, width: int) -> str:
     text = safe(text, one_line=True)
     if display_width(text) <= width:
         return text
-    kept, used = [], 1
-    for letter in text:
-        used += display_width(letter)
-        if used > width:
-            break
-        kept.append(letter)
-    return "".join(kept) + "…"
+    return text[: _fitting(text, width - 1)] + "…"
 
 
 def display_width(text: str) -> int:
