@@ -50,8 +50,8 @@ class Client:
             return []
         if ROOTS not in self.answers:
             raise AnswersNeeded(ROOTS, "roots/list")
-        roots = _mapping(self.answers[ROOTS]).get("roots")
-        uris = [_mapping(root).get("uri") for root in roots] if isinstance(roots, list) else []
+        roots = mapping_of(self.answers[ROOTS]).get("roots")
+        uris = [mapping_of(root).get("uri") for root in roots] if isinstance(roots, list) else []
         return [path for path in map(_path_of, uris) if path]
 
     def truth(self, question: str, *, name: str, title: str) -> bool | None:
@@ -67,8 +67,8 @@ class Client:
             }
             params = {"mode": "form", "message": question, "requestedSchema": schema}
             raise AnswersNeeded(QUESTION, "elicitation/create", params)
-        answer = _mapping(self.answers[QUESTION])
-        value = _mapping(answer.get("content")).get(name)
+        answer = mapping_of(self.answers[QUESTION])
+        value = mapping_of(answer.get("content")).get(name)
         return value if answer.get("action") == "accept" and isinstance(value, bool) else None
 
 
@@ -76,7 +76,8 @@ NOBODY: Final = Client()
 """A client that can be asked nothing."""
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def mapping_of(value: object) -> Mapping[str, Any]:
+    """Return what a client sent in the place of a mapping, or an empty one."""
     return value if isinstance(value, Mapping) else {}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent_memory.integrations.mcp.asking import NOBODY, AnswersNeeded, Client
+from agent_memory.integrations.mcp.asking import NOBODY, AnswersNeeded, Client, mapping_of
 from agent_memory.integrations.mcp.errors import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -142,8 +142,7 @@ def write_message(message: Mapping[str, Any]) -> bytes:
 
 
 def _is_modern(request: Request) -> bool:
-    meta = request.params.get("_meta")
-    return request.method != "initialize" and isinstance(meta, Mapping) and _VERSION in meta
+    return request.method != "initialize" and _VERSION in mapping_of(request.params.get("_meta"))
 
 
 def _result(
@@ -173,12 +172,8 @@ def answer_without_handshake(
     server: AnyServer, method: str, params: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the result of a request which says what its client can, or what is needed for it."""
-    meta, answers = params.get("_meta"), params.get("inputResponses")
-    capabilities = meta.get(_CLIENT_CAPABILITIES) if isinstance(meta, Mapping) else None
-    client = Client(
-        capabilities if isinstance(capabilities, Mapping) else {},
-        answers if isinstance(answers, Mapping) else {},
-    )
+    capabilities = mapping_of(params.get("_meta")).get(_CLIENT_CAPABILITIES)
+    client = Client(mapping_of(capabilities), mapping_of(params.get("inputResponses")))
     try:
         return complete(method, server.answer(method, params, client))
     except AnswersNeeded as needed:

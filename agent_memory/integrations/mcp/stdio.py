@@ -13,7 +13,7 @@ from itertools import count
 from typing import Any, BinaryIO, Final
 
 import agent_memory
-from agent_memory.integrations.mcp.asking import ROOTS, AnswersNeeded, Client
+from agent_memory.integrations.mcp.asking import ROOTS, AnswersNeeded, Client, mapping_of
 from agent_memory.integrations.mcp.errors import INTERNAL_ERROR, PARSE_ERROR, RequestFailed
 from agent_memory.integrations.mcp.messages import (
     Answer,
@@ -99,8 +99,7 @@ class Conversation:
                 question.set_result(message.result or {})
         elif isinstance(message, Request):
             if message.method == "initialize":
-                capabilities = message.params.get("capabilities")
-                self._client = Client(capabilities if isinstance(capabilities, Mapping) else {})
+                self._client = Client(mapping_of(message.params.get("capabilities")))
             self._room.acquire()
             self._unanswered.add(message.id)
             pool.submit(self._answer, message)
