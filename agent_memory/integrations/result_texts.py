@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Final
 
 MOST_PARTS: Final = 1_000
@@ -51,12 +52,12 @@ def _inside(part: object) -> Iterable[object]:
     """Return what a part is made of, as much of it as may be looked at."""
     if isinstance(part, Mapping):
         values = (value for key, value in part.items() if str(key).lower() not in _ASKED)
-        return _first(values)
+        return islice(values, MOST_PARTS)
     if isinstance(part, list | tuple | set | frozenset):
-        return _first(part)
+        return islice(part, MOST_PARTS)
     if part is None or isinstance(part, bool | int | float):
         return ()
-    return _first(_attributes(part))
+    return _attributes(part)
 
 
 def _attributes(part: object) -> Iterator[object]:
@@ -67,7 +68,3 @@ def _attributes(part: object) -> Iterator[object]:
             continue
         if value is not None and not callable(value):
             yield value
-
-
-def _first(values: Iterable[object]) -> list[object]:
-    return [value for value, _ in zip(values, range(MOST_PARTS), strict=False)]
