@@ -30,7 +30,7 @@ _EMBEDDER_SECONDS: Final = 0.6
 
 
 class HostMemory(LazyMemory):
-    """The memory of a host's agent, opened, and made, when something is recalled or kept."""
+    """The memory of a host's agent where a ``MemoryReader`` cannot answer, and its methods."""
 
     def __init__(self, occasion: Occasion) -> None:
         super().__init__(

@@ -103,11 +103,16 @@ class Journal:
         """Yield what was written, oldest first. What cannot be read is passed over."""
         for path in (f"{self.path}.1", self.path):
             with contextlib.suppress(OSError), open(path, "rb", opener=_opened) as file:
-                for line in file:
-                    with contextlib.suppress(ValueError, RecursionError):
-                        entry = json.loads(line)
-                        if isinstance(entry, dict):
-                            yield entry
+                yield from (entry for line in file if (entry := entry_of(line)) is not None)
+
+
+def entry_of(line: bytes) -> dict[str, Any] | None:
+    """Return the JSON object on a line; ``None`` where there is none."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
 
 
 def _opened(path: str, flags: int) -> int:

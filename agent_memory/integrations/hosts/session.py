@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from agent_memory import MemoryExcerpt, MemoryReader, render_memories
 from agent_memory.integrations.hosts.journal import ShownMemories, shown_to
@@ -16,6 +16,9 @@ from agent_memory.integrations.hosts.occasion import SUMMARY_TAG, Occasion, Outc
 from agent_memory.models.limits import VECTOR_DB_FILENAME
 from agent_memory.models.times import format_time
 from agent_memory.text.excerpts import both_ends
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.hosts.host_memory import HostMemory
 
 PAD_TOKENS: Final = 1_200
 """Of the scratchpad, at the start of a session."""
@@ -32,22 +35,6 @@ _LONGEST_SHOWN: Final = 600
 _LOST_CONTEXT: Final = ("compact", "clear")
 
 
-class Readable(Protocol):
-    """A memory as far as a session is given of it."""
-
-    def search(self, query: str, limit: int) -> list[MemoryExcerpt]:
-        """Return what answers a query, without what only fills up the limit."""
-
-    def list_recent(self, limit: int) -> list[MemoryExcerpt]:
-        """Return the newest memories."""
-
-    def context(self, token_budget: int) -> str:
-        """Return the scratchpad as Markdown."""
-
-    def close(self) -> None:
-        """Close it."""
-
-
 def recall(occasion: Occasion, outcome: Outcome) -> None:
     """Answer the start of a session, or a prompt."""
     with contextlib.closing(_readable(occasion)) as memory:
@@ -59,7 +46,7 @@ def recall(occasion: Occasion, outcome: Outcome) -> None:
         outcome.answer(context[: occasion.call.host.most_characters])
 
 
-def _readable(occasion: Occasion) -> Readable:
+def _readable(occasion: Occasion) -> MemoryReader | HostMemory:
     """Open the memory to be read: quickly, where that can answer."""
     root, is_trial = occasion.call.root, occasion.is_trial
     is_start = occasion.call.event.kind == "start"  # which searches for nothing
@@ -76,7 +63,7 @@ def _readable(occasion: Occasion) -> Readable:
 class _Recall:
     """What one session of a host is given, and how much of what there is."""
 
-    def __init__(self, memory: Readable, occasion: Occasion) -> None:
+    def __init__(self, memory: MemoryReader | HostMemory, occasion: Occasion) -> None:
         self._memory = memory
         self._occasion = occasion
         self.counts: dict[str, int] = {}

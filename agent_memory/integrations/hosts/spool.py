@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from agent_memory.integrations.hosts.journal import (
     NO_BLOCKING,
+    entry_of,
     lock,
     moment,
     shown_to,
@@ -75,7 +76,7 @@ class Spool:
             lines = [line for _, line in _lines(_read(handle, 0))]
         finally:
             os.close(handle)
-        return [entry for line in lines if (entry := _entry(line)) is not None]
+        return [entry for line in lines if (entry := entry_of(line)) is not None]
 
     def hand_out(self, take: Callable[[dict[str, Any] | None], bool]) -> bool:
         """Give each entry to ``take``, oldest first, and forget those of which it returns true.
@@ -90,7 +91,7 @@ class Spool:
                 data = _read(handle, end)
                 data = data[: data.rfind(b"\n") + 1]  # somebody is writing the rest
                 for place, line in _lines(data):
-                    if not take(_entry(line)):
+                    if not take(entry_of(line)):
                         return False
                     os.lseek(handle, end + place, os.SEEK_SET)
                     os.write(handle, _TAKEN)
@@ -184,11 +185,3 @@ def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
         if line.strip() and not line.startswith(_TAKEN):
             yield place, line
         place += len(line)
-
-
-def _entry(line: bytes) -> dict[str, Any] | None:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return entry if isinstance(entry, dict) else None
