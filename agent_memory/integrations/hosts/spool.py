@@ -114,15 +114,10 @@ class Spool:
         it. Raises ``OSError``.
         """
         handle = os.open(self.path + _CLAIM, os.O_CREAT | os.O_RDWR | NO_BLOCKING, 0o600)
-        try:
-            is_free = lock(handle, wait=False)
-        except BaseException:
-            os.close(handle)
-            raise
-        if not is_free:
-            os.close(handle)
-            return None
-        return handle
+        if lock(handle, wait=False):
+            return handle
+        os.close(handle)
+        return None
 
     def _opened(self, flags: int) -> int:
         handle = os.open(self.path, flags | NO_BLOCKING, 0o600)
