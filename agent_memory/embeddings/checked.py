@@ -226,7 +226,7 @@ class CheckedEmbedder:
             return question()
         except (EmbeddingError, ConfigurationError):
             raise
-        except Exception as error:
+        except Exception as error:  # somebody else's code: it may raise what it likes
             label = self._model or type(self._embedder).__name__
             raise EmbeddingError(
                 f"the embedder {label} failed: {type(error).__name__}: {error!s:.300}"

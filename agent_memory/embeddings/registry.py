@@ -269,7 +269,7 @@ def _create_foreign(entry: EntryPoint, model: str | None) -> Embedder:
         embedder = entry.load()(model)
     except ConfigurationError:
         raise
-    except Exception as error:
+    except Exception as error:  # somebody else's code: it may raise what it likes
         raise ConfigurationError(
             f"the embedder {entry.name} ({entry.value}) cannot be had:"
             f" {type(error).__name__}: {error!s:.300}"

@@ -45,7 +45,7 @@ class Excerpts:
         try:
             self._engine.prepare(agent_id, clock=clock)
             self.agent_id = self._engine.agent_id
-        except BaseException:
+        except BaseException:  # Ctrl-C too
             self._engine.close()
             raise
 

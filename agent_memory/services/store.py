@@ -98,7 +98,7 @@ class Store:
             )
             self.searches = SearchService(self._engine, self._unit_of_work)
             self.event_log = self._engine.event_log
-        except BaseException:
+        except BaseException:  # Ctrl-C too
             self._engine.close()
             raise
 

@@ -164,7 +164,7 @@ class PendingAccesses:
             counts, self._counts = self._counts, PendingCounts()
         try:
             yield counts
-        except BaseException as error:
+        except BaseException as error:  # Ctrl-C too: what was not counted is kept
             has_disk_failed = type(error) in (StorageError, StorageUnavailable)
             with self._lock:
                 fresh, self._counts = self._counts, counts

@@ -96,7 +96,7 @@ def _opener_of(server: ServerAddress) -> EngineOpener:
         )
     try:
         opener: EngineOpener = entry.load()
-    except Exception as error:
+    except Exception as error:  # somebody else's code: it may raise what it likes
         raise ConfigurationError(
             f"the engine {entry.name} ({entry.value}) cannot be had:"
             f" {type(error).__name__}: {error!s:.300}"

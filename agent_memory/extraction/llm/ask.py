@@ -73,7 +73,7 @@ def _complete(model: LanguageModel, messages: Messages, schema: Mapping[str, Any
         raise
     except AgentMemoryError as error:
         raise ProviderError(f"the language model failed: {error}") from error
-    except Exception as error:
+    except Exception as error:  # somebody else's code: it may raise what it likes
         raise ProviderError(
             f"the language model failed: {type(error).__name__}: {error!s:.200}"
         ) from error

@@ -88,7 +88,7 @@ class ChatSettings:
             left = deadline - time.monotonic()
             try:
                 return request(max(_LEAST_SECONDS, min(self.timeout, left)))
-            except Exception as error:
+            except Exception as error:  # a client's own, whatever it is called
                 wait = _seconds_to_wait(error, attempt)
                 is_last = attempt == self.max_retries
                 if is_last or wait is None or time.monotonic() + wait >= deadline:

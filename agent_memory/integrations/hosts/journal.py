@@ -146,7 +146,7 @@ class ShownMemories:
         try:
             lock(self._handle)
             self._read()
-        except BaseException:
+        except BaseException:  # Ctrl-C too: no lock is left behind
             os.close(self._handle)
             raise
         return self

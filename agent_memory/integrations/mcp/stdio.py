@@ -72,7 +72,7 @@ class Conversation:
                 self._take(line, pool)
             self._expect_no_answers()
             pool.shutdown()
-        except BaseException:
+        except BaseException:  # Ctrl-C and SIGTERM
             self._expect_no_answers()
             pool.shutdown(cancel_futures=True)
             raise

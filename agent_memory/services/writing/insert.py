@@ -305,7 +305,7 @@ def _ask(decide: OnDuplicateCall, duplicate: Duplicate) -> str | None:
     """Ask the caller's function what to do with a duplicate."""
     try:
         decision = decide(duplicate)
-    except Exception as error:
+    except Exception as error:  # the caller's own code, whose error is the caller's to get
         raise _CallableFailed(error) from error
     if decision is not None and not is_decision(decision):
         message = "must return keep, merge, refuse or None"

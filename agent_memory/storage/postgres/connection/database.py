@@ -260,7 +260,7 @@ class Database:
         connection.execute("SAVEPOINT of_part")
         try:
             yield
-        except BaseException:
+        except BaseException:  # Ctrl-C too
             connection.execute("ROLLBACK TO SAVEPOINT of_part")
             raise
         connection.execute("RELEASE SAVEPOINT of_part")
@@ -337,7 +337,7 @@ class Database:
             connection = pool.take()
             try:
                 return connection, use(connection)
-            except BaseException as error:
+            except BaseException as error:  # Ctrl-C too: a connection is given back
                 self._abandon(pool, connection)
                 if is_last or not is_connection_loss(error):
                     raise

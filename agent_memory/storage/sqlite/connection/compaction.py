@@ -40,7 +40,7 @@ def refuse_readers(connection: apsw.Connection, path: Path) -> None:
         # With a rollback journal the commit waits for readers.
         with _readers_translated(path, _NOTHING_ERASED):
             connection.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # Ctrl-C too
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

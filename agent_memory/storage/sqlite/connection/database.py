@@ -177,7 +177,7 @@ class Database(Statements):
                     if connection.in_transaction or begin != "BEGIN":  # a damaged file ends a read
                         connection.execute("COMMIT")
                     self._last_change = lost_log.last_change(self.path)
-                except BaseException as error:
+                except BaseException as error:  # Ctrl-C too
                     note_errno(error, connection)
                     # A full disk has already rolled back by itself.
                     if connection.in_transaction:
@@ -194,7 +194,7 @@ class Database(Statements):
         """Close a makeshift connection when the body, and its transaction, are done with it."""
         try:
             yield
-        except BaseException as error:
+        except BaseException as error:  # Ctrl-C too
             note_errno(error, self._connection)  # while it can still be asked
             raise
         finally:
@@ -235,7 +235,7 @@ class Database(Statements):
         finally:
             try:
                 connection.pragma("synchronous", self._journal.synchronous(durable=True))
-            except BaseException as error:
+            except BaseException as error:  # Ctrl-C too
                 note_errno(error, connection)
                 self._connection = None
                 connection.close()
@@ -440,7 +440,7 @@ class Database(Statements):
         try:
             self._vetting.begin(connection)
             refuse_other_agent(connection, self.path, self.agent_id)
-        except BaseException as error:
+        except BaseException as error:  # Ctrl-C too
             note_errno(error, connection)
             leave_log_on_close(connection, leave=journal_mode.has_log(self.path))
             connection.close()

@@ -192,7 +192,7 @@ def _set_up(connection: apsw.Connection, settings: _Settings) -> apsw.Connection
         _mark_copy(connection, settings)
         _refuse_shared_pages(connection)
         leave_log_on_close(connection, leave=False)
-    except BaseException as error:
+    except BaseException as error:  # Ctrl-C too
         note_errno(error, connection)
         connection.close()
         raise

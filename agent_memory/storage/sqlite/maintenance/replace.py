@@ -236,7 +236,7 @@ def _dropped_on_error(aside: Path | None, reader: Database) -> Iterator[None]:
     before = reader.value(_CHANGES)
     try:
         yield
-    except BaseException as error:
+    except BaseException as error:  # Ctrl-C too
         with contextlib.suppress(StorageError, OSError):
             if aside is not None and (
                 isinstance(error, ChangedMeanwhile) or reader.value(_CHANGES) == before
