@@ -31,7 +31,8 @@ from agent_memory import (
     ValidationError,
     memory_root,
 )
-from agent_memory.cli.readers import asked
+from agent_memory.cli.plain_reads import Answer, asked
+from agent_memory.cli.tables import FORMS
 from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
 from agent_memory.models.limits import EMBEDDER_VARIABLE
 from agent_memory.models.times import parse_end, parse_time, time_ago
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 else:  # before click 8.4 it is no generic type
     _MomentType = _JsonType = click.ParamType
 
-Answer = TypeVar("Answer")
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # Each command loads its model anew: sentence-transformers takes over five seconds for it.
@@ -71,9 +71,6 @@ class ExitCode(IntEnum):
     DUPLICATE = 7
     INTERRUPTED = 130
 
-
-TABLE_FORMS: Final = ("plain", "simple", "grid", "markdown", "github")
-"""Those of ``tables.FORMS``."""
 
 FILE: Final = click.Path(readable=False, allow_dash=True)
 """A path that the library looks at itself; here it is for shells, which complete it."""
@@ -290,7 +287,7 @@ listing_options = _all_of(
     ),
     _printing("--nl", "Print JSON, one row a line."),
     _printing("--csv", "Print CSV."),
-    _printing("--fmt", "Print a table in this form.", TABLE_FORMS),
+    _printing("--fmt", "Print a table in this form.", tuple(FORMS)),
     _printing("--table", "Print a table in Markdown, or as --fmt says."),
     json_option,
 )

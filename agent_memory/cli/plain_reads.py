@@ -10,14 +10,16 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TextIO, TypeVar
 
-from agent_memory.cli.readers import asked
+from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
 from agent_memory.models.limits import AGENT_VARIABLE, ROOT_VARIABLE
 
 if TYPE_CHECKING:
     from agent_memory import MemoryReader
+
+Answer = TypeVar("Answer")
 
 _LONGEST: Final = 1_000
 """Characters of a query. Of a longer one it is asked first whether it may be."""
@@ -139,6 +141,27 @@ def answer(words: Sequence[str]) -> bool:
     for note in notes:
         _write(f"note: {safe(note)}\n", sys.stderr)
     return True
+
+
+def asked(
+    what: Callable[[MemoryReader], Answer], agent: str, root: str | None, *, by_keyword: bool
+) -> Answer | None:
+    """Ask the reader of an agent's memories; ``None`` where it cannot answer, or not as usual.
+
+    ``by_keyword`` says that no search is asked for, or only by keyword.
+    """
+    from agent_memory import AgentMemoryError, MemoryReader  # noqa: PLC0415 - of this alone
+
+    try:
+        if is_anything_heard(agent_folder(agent, root)):
+            return None
+        reader = MemoryReader.open(agent, root=root, by_keyword=by_keyword)
+        if reader is None:
+            return None
+        with reader:
+            return what(reader)
+    except (AgentMemoryError, OSError, ValueError):
+        return None  # it will be said by what is tried then
 
 
 def _search(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:

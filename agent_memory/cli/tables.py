@@ -8,10 +8,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final, Literal, TextIO
-
-if TYPE_CHECKING:
-    from agent_memory.cli.options import Session
+from typing import Any, Final, Literal, TextIO
 
 Row = Sequence[str]
 Style = Literal["strong", "faint", "good", "bad"]
@@ -68,7 +65,7 @@ def table(
     return "\n".join(lines)
 
 
-def _session() -> Session | None:
+def _session() -> Any:  # a ``Session``, of a module above this one
     """Return what the options said; a search that does without them has not imported them."""
     options = sys.modules.get("agent_memory.cli.options")
     return None if options is None else options.current_session()

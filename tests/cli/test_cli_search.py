@@ -20,7 +20,7 @@ import pytest
 from conftest import PROGRAM, Cli
 
 from agent_memory import AgentMemory
-from agent_memory.cli import options, run, tables
+from agent_memory.cli import run, tables
 from agent_memory.cli.tables import display_width
 
 
@@ -452,14 +452,13 @@ FORMS = {
 def test_a_table_has_the_form_that_was_asked_for(form: str) -> None:
     rows = [("name", "text"), ("a", "b | c"), ("使", "d")]
     assert tables.FORMS[form](rows).splitlines() == FORMS[form]
-    assert tuple(tables.FORMS) == options.TABLE_FORMS
     assert tables.FORMS["github"] is tables.FORMS["markdown"]
 
 
 @pytest.mark.parametrize("words", LISTS, ids=" ".join)
 def test_every_list_takes_a_form(cli: Cli, root: Path, words: list[str]) -> None:
     store(root, {"content": "walnut\nand\x1b[31m more " + "word " * 50})
-    printed = {form: cli(*words, "--fmt", form).out for form in options.TABLE_FORMS}
+    printed = {form: cli(*words, "--fmt", form).out for form in tables.FORMS}
     assert printed["github"] == printed["markdown"] == cli(*words, "--table").out
     assert cli(*words, "--table", "--fmt", "grid").out == printed["grid"]
     assert len(printed["grid"].splitlines()) == 5
