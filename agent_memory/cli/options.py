@@ -29,7 +29,6 @@ from agent_memory import (
     StorageReadOnly,
     TaskStatus,
     ValidationError,
-    memory_root,
 )
 from agent_memory.cli.plain_reads import Answer, asked
 from agent_memory.cli.tables import FORMS
@@ -40,6 +39,7 @@ from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.files import is_there
 from agent_memory.runtime.paths import (
     agent_address,
+    agent_files,
     import_advice,
     server_root,
 )
@@ -79,10 +79,11 @@ FILE: Final = click.Path(readable=False, allow_dash=True)
 def complete_agents(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Return the agents whose names begin with what was typed, for the shell."""
     root = context.find_root().params.get("root")
-    if server_root(root) is not None:
-        return []  # the shell does not wait for a server
-    files = memory_root(root).glob("*/memories.db")
-    return sorted(path.parent.name for path in files if path.parent.name.startswith(incomplete))
+    names: list[str] = []
+    with contextlib.suppress(AgentMemoryError):  # a shell is told nothing
+        if server_root(root) is None:  # it does not wait for a server, either
+            names = [name for name, _ in agent_files(root)]
+    return [name for name in names if name.startswith(incomplete)]
 
 
 def complete_categories(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:

@@ -525,6 +525,8 @@ def test_completion_knows_agents_categories_formats_and_leaves_files_to_the_shel
 ) -> None:
     with AgentMemory("kestrel", root=root) as memory:
         memory.configure(categories=["recipe"])
+    (no_agent := root / "k.e").mkdir()
+    (no_agent / "memories.db").touch()
     program = f"agent-memory --root {root}"
     assert completed(f"{program} --agent k") == {"plain,kestrel"}
     assert completed(f"{program} search --agent k") == {"plain,kestrel"}
