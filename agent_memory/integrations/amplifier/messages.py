@@ -10,6 +10,8 @@ from agent_memory import estimate_tokens
 
 Message = Mapping[str, Any]
 
+_RECENT: Final = 6
+"""Groups of messages at the end that are kept whole, as long as that can be had."""
 _CUT: Final = 200
 """Characters that are kept of a tool's result that is shortened."""
 
@@ -47,19 +49,19 @@ def tokens_of(messages: Iterable[Message]) -> int:
     )
 
 
-def compacted(messages: Sequence[Message], budget: int, *, recent: int = 6) -> list[Message]:
+def compacted(messages: Sequence[Message], budget: int) -> list[Message]:
     """Return messages that fit into ``budget`` tokens, as far as that can be had.
 
     First the results of tools are shortened, oldest first, then the oldest messages are left out; a
     call of tools and its results stay together or go together. What stays: system messages, the
-    user's first and last words, and the ``recent`` last groups. Where that is still too much, of
+    user's first and last words, and the last six groups. Where that is still too much, of
     those all but the last go too.
     """
     groups = grouped(messages)
     if _cost(groups) <= budget:
         return list(messages)
-    kept = _kept(groups, recent)
-    groups = _shortened(groups, budget, spare=recent)
+    kept = _kept(groups, _RECENT)
+    groups = _shortened(groups, budget, spare=_RECENT)
     groups = _thinned(groups, budget, kept)
     if _cost(groups) > budget:
         groups = _shortened(groups, budget, spare=1)
@@ -71,7 +73,7 @@ def grouped(messages: Sequence[Message]) -> list[list[Message]]:
     """Return messages in groups: a call of tools with the results that follow it, others alone."""
     groups: list[list[Message]] = []
     for message in messages:
-        if groups and is_result(message) and (calls_tools(groups[-1][0])):
+        if groups and is_result(message) and calls_tools(groups[-1][0]):
             groups[-1].append(message)
         else:
             groups.append([message])

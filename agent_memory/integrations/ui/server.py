@@ -45,7 +45,7 @@ class BoundedServer(ThreadingHTTPServer):
         listening: socket.socket,
         handler: Callable[[Any, Any, BoundedServer], BaseHTTPRequestHandler],
         *,
-        request_seconds: float = REQUEST_SECONDS,
+        request_seconds: float,
     ) -> None:
         super().__init__(listening.getsockname(), handler, bind_and_activate=False)
         self.socket.close()
