@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -39,7 +40,7 @@ from agent_memory.runtime.private_folders import private_folder
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @json_option
 @click.pass_obj
-def add(session: Session, /, source: str, **options: object) -> None:
+def add(session: Session, /, source: str, **options: Any) -> None:
     """Keep what a conversation says: its facts, compared with what is known.
 
     FILE has messages as JSON (a list, or an object with `messages`), as JSONL, or plain text; - is
@@ -54,23 +55,22 @@ def add(session: Session, /, source: str, **options: object) -> None:
     """
     from agent_memory.extraction.messages import read_transcript  # noqa: PLC0415 - of this command
 
-    transcript = read_transcript(_text_of(source), strict=bool(options["strict"]))
-    settings = load_system_config(options.pop("config"))  # type: ignore[arg-type]
+    transcript = read_transcript(_text_of(source), strict=options["strict"])
+    settings = load_system_config(options.pop("config"))
     refuse_remote_store(settings)
     _follow_store(session, settings)
     llm = _model(settings, options.pop("llm"), options.pop("base_url"))
     arguments = {name: value for name, value in options.items() if value is not None}
     arguments["graph"] = arguments["graph"] or settings.graph_store.enabled
     arguments["infer"] = not arguments.pop("as_is")
-    with _opened(session, dry_run=bool(arguments["dry_run"])) as memory:
-        answer = memory.add(transcript, llm=llm, **arguments)  # type: ignore[arg-type]
+    with _opened(session, dry_run=arguments["dry_run"]) as memory:
+        answer = memory.add(transcript, llm=llm, **arguments)
     problems = list(answer.metadata.problems or ())
     if answer.metadata.passed_over:
         problems.append(f"{answer.metadata.passed_over} messages or parts are no speech")
     for problem in problems:
         click.echo(f"note: {safe(problem)}", err=True)
-    text = added_text(answer, foreseen=bool(arguments["dry_run"]))
-    emit(answer, text=text)
+    emit(answer, text=added_text(answer, foreseen=arguments["dry_run"]))
 
 
 def _follow_store(session: Session, settings: SystemConfig) -> None:
@@ -194,17 +194,14 @@ def _text_of(source: str) -> str:
         raise click.BadParameter(f"{source} cannot be read: {error}", param_hint="FILE") from error
 
 
-def _model(settings: SystemConfig, llm: object, base_url: object) -> object:
+def _model(settings: SystemConfig, llm: str | None, base_url: str | None) -> dict[str, Any] | None:
     """Return C's settings of the model that is meant, or ``None``."""
     settings_given = {} if settings.llm is None else settings.llm.settings()
     if llm:
-        provider, _, model = str(llm).partition(":")
+        provider, _, model = llm.partition(":")
         is_same = settings_given.get("provider", provider) == provider
-        settings_given = {
-            **(settings_given if is_same else {}),
-            "provider": provider,
-            "model": model,
-        }
+        others = settings_given if is_same else {}
+        settings_given = {**others, "provider": provider, "model": model}
     if base_url:
         settings_given["base_url"] = base_url
     return settings_given or None
