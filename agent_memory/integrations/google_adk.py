@@ -179,14 +179,12 @@ def _store_events(user: SessionMemory, rows: list[dict[str, Any]]) -> None:
         _store(user, rows)
     except LimitReached:
         raise
-    except ValidationError:
+    except ValidationError as error:
+        if len(rows) == 1:
+            logging.getLogger("agent_memory").warning("an event was not stored: %s", error)
+            return
         for row in rows:
-            try:
-                _store(user, [row])
-            except LimitReached:
-                raise
-            except ValidationError as error:
-                logging.getLogger("agent_memory").warning("an event was not stored: %s", error)
+            _store_events(user, [row])
 
 
 def _store(user: SessionMemory, rows: list[dict[str, Any]]) -> None:
