@@ -19,8 +19,8 @@ from agent_memory import (
     StorageCorrupt,
 )
 from agent_memory.cli.options import FILE, ExitCode, Session, confirm, json_option, listing_options
-from agent_memory.cli.render import agents_text, details_text, emit
-from agent_memory.cli.reports import backups_text, check_text
+from agent_memory.cli.render import details_text, emit
+from agent_memory.cli.reports import agents_text, backups_text, check_text
 
 
 @click.command()

@@ -21,7 +21,8 @@ from agent_memory.cli.options import (
     listing_options,
 )
 from agent_memory.cli.plain_reads import COMMANDS
-from agent_memory.cli.render import details_text, emit, history_text
+from agent_memory.cli.render import details_text, emit
+from agent_memory.cli.reports import history_text
 from agent_memory.cli.tables import safe, table
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import HitValues, SearchFilterValues

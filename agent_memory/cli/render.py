@@ -1,4 +1,4 @@
-"""What commands print: memories and what is known of them as text, rows, or JSON in an envelope."""
+"""How commands print: a text, rows or JSON in an envelope; errors; how far a long one is."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from agent_memory import AgentMemoryError, OnSecret, ValidationError
-from agent_memory.cli.hits import memory_cells
+from agent_memory import AgentMemoryError, ValidationError
 from agent_memory.cli.options import current_session
-from agent_memory.cli.tables import clip, has_color, safe, shown, table
+from agent_memory.cli.tables import has_color, safe, shown
 from agent_memory.errors import with_notes
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.times import format_time, now_utc
@@ -28,13 +27,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
     from pydantic.fields import FieldInfo
 
-    from agent_memory import (
-        AgentSummary,
-        Duplicate,
-        DuplicateGroup,
-        FoundSecrets,
-        HistoryEntry,
-    )
+    from agent_memory import FoundSecrets
 
 _STARTED: Final = time.perf_counter()
 _MAX_DEPTH: Final = 100
@@ -209,49 +202,6 @@ def _is_sparse(data: object) -> bool:
     return bool(getattr(type(data), "is_sparse", False))
 
 
-def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
-    """Say in one line what a text repeats, that can be found under ``memory_id`` now."""
-    earlier = f'{duplicate.memory_id} "{clip(duplicate.content, 60)}"'
-    if duplicate.grade == "similar":
-        return f"similar to {earlier}: if this corrects it, `update` that one"
-    if memory_id != duplicate.memory_id:
-        return f"{duplicate.grade} duplicate of {earlier}: both are kept"
-    why = ", which was recalled just now" if duplicate.recalled_at else ""
-    return f"{duplicate.grade} duplicate of {earlier}{why}: not stored anew"
-
-
-def duplicates_text(duplicates: Sequence[Duplicate]) -> str:
-    """Show what a text repeats, best grade first, one a line."""
-    if not duplicates:
-        return "no duplicates"
-    return table(
-        ("grade", "words", "id", "content"),
-        [
-            (
-                duplicate.grade,
-                f"{duplicate.shared_words:.0%}",
-                duplicate.memory_id,
-                duplicate.content,
-            )
-            for duplicate in duplicates
-        ],
-    )
-
-
-def groups_text(groups: Sequence[DuplicateGroup]) -> str:
-    """Show groups of memories that say the same: each begins with its grade and how many."""
-    if not groups:
-        return "no duplicates"
-    return table(
-        ("grade", "count", "id", "date", "category", "content"),
-        [
-            (*((group.grade, str(group.count)) if place == 0 else ("", "")), *memory_cells(memory))
-            for group in groups
-            for place, memory in enumerate(group.memories)
-        ],
-    )
-
-
 def details_text(model: BaseModel | MemoryValues) -> str:
     """Show every field of a model that holds something, and the fields of what it holds."""
     rows: list[tuple[str, str]] = []
@@ -270,60 +220,3 @@ def _rows(values: dict[str, Any]) -> list[tuple[str, str]]:
         for name, value in values.items()
         if value not in (None, [], {})
     ]
-
-
-def history_text(entries: Sequence[HistoryEntry]) -> str:
-    """Show changes, newest first, one a line."""
-    return table(
-        ("change", "when", "event", "memory", "session", "old", "new"),
-        [
-            (
-                str(entry.change_id),
-                f"{entry.changed_at:%Y-%m-%d %H:%M}",
-                entry.event,
-                entry.memory_id,
-                entry.session_id or "-",
-                _changed(entry.old_values),
-                _changed(entry.new_values),
-            )
-            for entry in entries
-        ],
-        flexible=3,
-    )
-
-
-def _changed(values: dict[str, Any] | None) -> str:
-    if not values:
-        return "-"
-    if "content" in values:
-        return str(values["content"])
-    return json.dumps(values, ensure_ascii=False)
-
-
-def agents_text(agents: Sequence[AgentSummary]) -> str:
-    """Show the agents, one a line."""
-    if not agents:
-        return "no agents"
-    return table(
-        ("agent", "memories", "MB", "last used", "problem"),
-        [
-            (
-                agent.agent_id,
-                "-" if agent.memory_count is None else f"{agent.memory_count:,}",
-                f"{agent.storage_size_mb:.2f}",
-                f"{agent.last_accessed:%Y-%m-%d %H:%M}" if agent.last_accessed else "-",
-                agent.problem or "",
-            )
-            for agent in agents
-        ],
-    )
-
-
-def secret_text(secrets: FoundSecrets) -> str:
-    """Say what looks like a secret in a memory that was stored, and what can be done."""
-    if secrets.decision == OnSecret.MASK:
-        return f"{secrets.memory_id}: masked {secrets}"
-    return (
-        f"{secrets.memory_id} looks like it holds a secret ({secrets}): stored as it is;"
-        f" `erase {secrets.memory_id}` removes it, `configure on_secret mask` masks such"
-    )

@@ -1,19 +1,26 @@
-"""How the results of a memory's life are shown: backups, archives, erasures, imports."""
+"""The texts of commands' results: duplicates, histories, backups, erasures, imports and others."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agent_memory.cli.tables import safe, styled, table
+from agent_memory import OnSecret
+from agent_memory.cli.hits import memory_cells
+from agent_memory.cli.tables import clip, safe, styled, table
 
 if TYPE_CHECKING:
     from agent_memory import (
         AddMemoryResponse,
+        AgentSummary,
         BackupFile,
         CheckReport,
+        Duplicate,
+        DuplicateGroup,
         ErasureReceipt,
         FoundSecrets,
+        HistoryEntry,
         ImportReport,
         RebuildReport,
         Rejection,
@@ -200,3 +207,103 @@ def rebuilt_text(report: RebuildReport) -> str:
     text += f", without {len(report.erased):,} that were erased" if report.erased else ""
     text += f". The old file is {report.set_aside}" if report.set_aside else ""
     return "\n".join([text, *map(safe, report.skipped)])
+
+
+def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
+    """Say in one line what a text repeats, that can be found under ``memory_id`` now."""
+    earlier = f'{duplicate.memory_id} "{clip(duplicate.content, 60)}"'
+    if duplicate.grade == "similar":
+        return f"similar to {earlier}: if this corrects it, `update` that one"
+    if memory_id != duplicate.memory_id:
+        return f"{duplicate.grade} duplicate of {earlier}: both are kept"
+    why = ", which was recalled just now" if duplicate.recalled_at else ""
+    return f"{duplicate.grade} duplicate of {earlier}{why}: not stored anew"
+
+
+def duplicates_text(duplicates: Sequence[Duplicate]) -> str:
+    """Show what a text repeats, best grade first, one a line."""
+    if not duplicates:
+        return "no duplicates"
+    return table(
+        ("grade", "words", "id", "content"),
+        [
+            (
+                duplicate.grade,
+                f"{duplicate.shared_words:.0%}",
+                duplicate.memory_id,
+                duplicate.content,
+            )
+            for duplicate in duplicates
+        ],
+    )
+
+
+def groups_text(groups: Sequence[DuplicateGroup]) -> str:
+    """Show groups of memories that say the same: each begins with its grade and how many."""
+    if not groups:
+        return "no duplicates"
+    return table(
+        ("grade", "count", "id", "date", "category", "content"),
+        [
+            (*((group.grade, str(group.count)) if place == 0 else ("", "")), *memory_cells(memory))
+            for group in groups
+            for place, memory in enumerate(group.memories)
+        ],
+    )
+
+
+def history_text(entries: Sequence[HistoryEntry]) -> str:
+    """Show changes, newest first, one a line."""
+    return table(
+        ("change", "when", "event", "memory", "session", "old", "new"),
+        [
+            (
+                str(entry.change_id),
+                f"{entry.changed_at:%Y-%m-%d %H:%M}",
+                entry.event,
+                entry.memory_id,
+                entry.session_id or "-",
+                _changed(entry.old_values),
+                _changed(entry.new_values),
+            )
+            for entry in entries
+        ],
+        flexible=3,
+    )
+
+
+def _changed(values: dict[str, Any] | None) -> str:
+    if not values:
+        return "-"
+    if "content" in values:
+        return str(values["content"])
+    return json.dumps(values, ensure_ascii=False)
+
+
+def agents_text(agents: Sequence[AgentSummary]) -> str:
+    """Show the agents, one a line."""
+    if not agents:
+        return "no agents"
+    return table(
+        ("agent", "memories", "MB", "last used", "problem"),
+        [
+            (
+                agent.agent_id,
+                "-" if agent.memory_count is None else f"{agent.memory_count:,}",
+                f"{agent.storage_size_mb:.2f}",
+                f"{agent.last_accessed:%Y-%m-%d %H:%M}" if agent.last_accessed else "-",
+                agent.problem or "",
+            )
+            for agent in agents
+        ],
+    )
+
+
+def secret_text(secrets: FoundSecrets) -> str:
+    """Say what looks like a secret in a memory that was stored, and what can be done."""
+    if secrets.decision == OnSecret.MASK:
+        return f"{secrets.memory_id}: masked {secrets}"
+    return (
+        f"{secrets.memory_id} looks like it holds a secret ({secrets}): stored as it is;"
+        f" `erase {secrets.memory_id}` removes it, `configure on_secret mask` masks such"
+    )

@@ -19,15 +19,8 @@ from agent_memory.cli.options import (
     listing_options,
     on_secret_option,
 )
-from agent_memory.cli.render import (
-    details_text,
-    duplicate_text,
-    duplicates_text,
-    emit,
-    groups_text,
-    progress_bar,
-    secret_text,
-)
+from agent_memory.cli.render import details_text, emit, progress_bar
+from agent_memory.cli.reports import duplicate_text, duplicates_text, groups_text, secret_text
 from agent_memory.cli.streams import stdin_text
 from agent_memory.cli.tables import safe
 from agent_memory.formats.jsonl import read_lines
