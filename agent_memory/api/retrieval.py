@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from agent_memory.api.arguments import (
@@ -148,10 +147,10 @@ class RetrievalVerbs(OpenMemory):
     def close(self) -> None:
         """Close the file. What ``store`` returned from is safe without it."""
         try:
+            super().close()
+        finally:
             if "_shared_memories" in self.__dict__:
                 self._shared_memories.close()
-        finally:
-            super().close()
 
     def get(self, memory_id: str, *, as_of: Time | None = None) -> Memory | None:
         """Return a memory by its id, or ``None``. This does not count as an access.
@@ -305,12 +304,17 @@ class RetrievalVerbs(OpenMemory):
             ),
         )
 
-    @cached_property
+    @property
     def _shared_memories(self) -> SharedMemories[Self]:
         """The memories of other agents, opened when they are first asked for."""
         from agent_memory.api.sharing import SharedMemories  # noqa: PLC0415 - seldom used
 
-        return SharedMemories(self._address, self.agent_id, self._open_beside)
+        # No cached property: of two threads that ask first, each had its own, and one stayed open.
+        made = SharedMemories(self._address, self.agent_id, self._open_beside)
+        kept: SharedMemories[Self] = self.__dict__.setdefault("_shared_memories", made)
+        if self._is_closed:  # meanwhile, by a thread that saw none to close
+            kept.close()
+        return kept
 
     def _similarity_threshold(
         self, threshold: float | None, stored: AgentConfig | None

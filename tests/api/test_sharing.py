@@ -8,8 +8,9 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -397,6 +398,48 @@ def test_closing_closes_them_all(root: Path, agent: Callable[..., Path]) -> None
         bob.shared("team")
     for name in ("team", "shared"):
         assert [path.name for path in (root / name).iterdir()] == ["memories.db"]
+
+
+@pytest.fixture
+def often_switching() -> Iterator[None]:
+    """Let threads take turns as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("often_switching")
+@pytest.mark.parametrize("waits", [True, False])
+def test_what_threads_ask_for_at_once_is_closed_with_the_memory(
+    root: Path, agent: Callable[..., Path], waits: bool
+) -> None:
+    agent("team", STANDUP, sharing="read")
+    for turn in range(30):
+        bob, opened = AgentMemory("bob", root=root), list[AgentMemory]()
+        together = threading.Barrier(4)
+
+        def ask(bob: AgentMemory, opened: list[AgentMemory], together: threading.Barrier) -> None:
+            together.wait()
+            with suppress(StorageClosed):
+                opened.append(bob.shared("team"))
+
+        threads = [threading.Thread(target=ask, args=(bob, opened, together)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        together.wait()
+        if waits:
+            for thread in threads:
+                thread.join()
+        else:
+            time.sleep(turn / 30_000)
+        bob.close()
+        for thread in threads:
+            thread.join()
+        assert opened or not waits
+        for team in opened:
+            with pytest.raises(StorageClosed):
+                team.count()
 
 
 def test_threads_search_while_what_is_allowed_changes(
