@@ -20,8 +20,9 @@ import click
 from agent_memory.cli.options import FILE, Session, json_option
 from agent_memory.cli.render import emit
 from agent_memory.cli.tables import terminal_width
+from agent_memory.runtime.package_files import PACKAGE
 
-GUIDES: Final = Path(__file__).parents[1] / "guides"
+GUIDES: Final = PACKAGE / "guides"
 TOPICS: Final = (
     "first-steps", "python", "shell", "recipes", "search", "meaning", "duplicates", "formats",
     "moving-in", "life-cycle", "conversations", "sessions-and-users", "coding-agents",

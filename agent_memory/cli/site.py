@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 from agent_memory import ValidationError, __version__
 from agent_memory.embeddings.settings import require_package
 from agent_memory.runtime.files import translated_errors
+from agent_memory.runtime.package_files import PACKAGE
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-_STYLE: Final = Path(__file__).with_name("style.css")
+_STYLE: Final = PACKAGE.joinpath("cli", "style.css")
 _OWN: Final = '<meta name="generator" content="agent-memory guide'
 """Stands in every page: by it a folder is known that may be written again."""
 _FRONT: Final = "index"

@@ -9,13 +9,13 @@ goes with them (Google's BERT, uncased; Apache-2.0, as the model).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.embeddings.onnx_models import open_session, require_weights, weights_path
 from agent_memory.embeddings.settings import EmbedderSettings, require_package
 from agent_memory.errors import ConfigurationError
 from agent_memory.runtime.fork_safety import Once
+from agent_memory.runtime.package_files import PACKAGE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,7 +89,8 @@ def _tokenizer() -> Any:  # noqa: ANN401 - tokenizers has no types that say more
         processors,
     )
 
-    words = (Path(__file__).parent / "bert_vocabulary.txt").read_text("utf-8").split("\n")[:-1]
+    text = PACKAGE.joinpath("embeddings", "bert_vocabulary.txt").read_text("utf-8")
+    words = text.split("\n")[:-1]
     vocabulary = {word: number for number, word in enumerate(words)}
     tokenizer = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 - no password
     tokenizer.normalizer = normalizers.BertNormalizer()

@@ -1,12 +1,14 @@
 """The migrations of a schema: numbered files of SQL, read from the package or the checkout."""
 
-import os
 import re
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent_memory.errors import MigrationError
 from agent_memory.text.digest import sha256_hex
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 UPGRADE: Final = "take a newer version of it (`pip install .` in a newer checkout)"
 """What to do about memories that a newer library made: the package is on no index."""
@@ -21,20 +23,20 @@ class Migration(NamedTuple):
     sha256: str
 
 
-def read_migrations(package: Path, engine: str = "") -> tuple[Migration, ...]:
+def read_migrations(package: "Traversable", engine: str = "") -> tuple[Migration, ...]:
     """Read the migrations, in order: from the installed package, else from the checkout.
 
     ``engine`` names the folder in ``migrations/`` of an engine other than SQLite.
     """
     folder = _folder(package, engine)
-    names = (name for name in sorted(os.listdir(folder)) if name[0].isdigit())
+    names = sorted(file.name for file in folder.iterdir() if file.name[0].isdigit())
     shipped = tuple(_read(folder, name) for name in names if name.endswith(".sql"))
     if [migration.number for migration in shipped] != list(range(1, len(shipped) + 1)):
         raise MigrationError(f"the migrations in {folder} are not numbered 1, 2, 3, …")
     return shipped
 
 
-def read_snapshot(package: Path) -> str:
+def read_snapshot(package: "Traversable") -> str:
     """Read ``migrations/schema.sql``: what the migrations of SQLite make together."""
     try:
         return _text(_folder(package, ""), "schema.sql")
@@ -42,8 +44,9 @@ def read_snapshot(package: Path) -> str:
         raise _missing() from error
 
 
-def _folder(package: Path, engine: str) -> Path:
-    places = (package / "migrations" / engine, package.parent / "migrations" / engine)
+def _folder(package: "Traversable", engine: str) -> "Traversable":
+    packages = (package, package.parent) if isinstance(package, Path) else (package,)
+    places = (place.joinpath("migrations", engine) for place in packages)
     folder = next((place for place in places if place.is_dir()), None)
     if folder is None:
         raise _missing()
@@ -54,13 +57,12 @@ def _missing() -> MigrationError:
     return MigrationError("the migrations are missing: install agent-memory again")
 
 
-def _read(folder: Path, name: str) -> Migration:
+def _read(folder: "Traversable", name: str) -> Migration:
     if re.fullmatch(r"\d{4}_[a-z][a-z0-9_]*\.sql", name) is None:
-        raise MigrationError(f"{folder / name} is not named like 0001_memories.sql")
+        raise MigrationError(f"{folder.joinpath(name)} is not named like 0001_memories.sql")
     sql = _text(folder, name)
     return Migration(int(name[:4]), name, sql, sha256_hex(sql.encode()))
 
 
-def _text(folder: Path, name: str) -> str:
-    with open(os.path.join(folder, name), encoding="utf-8") as file:
-        return file.read()  # which makes one kind of line breaks of all
+def _text(folder: "Traversable", name: str) -> str:
+    return folder.joinpath(name).read_text("utf-8")  # with one kind of line breaks

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import PurePath
 from typing import Final, NamedTuple
 
-_FOLDER: Final = Path(__file__).with_name("page")
+from agent_memory.runtime.package_files import PACKAGE
+
+_FOLDER: Final = PACKAGE.joinpath("integrations", "ui", "page")
 _MEDIA_TYPES: Final = {
     ".html": "text/html",
     ".css": "text/css",
@@ -24,8 +26,8 @@ class PageFile(NamedTuple):
 def page_files() -> dict[str, PageFile]:
     """Read all files of the page; ``/`` is its HTML."""
     files = {
-        f"/{path.name}": PageFile(path.read_bytes(), _MEDIA_TYPES[path.suffix])
-        for path in _FOLDER.iterdir()
-        if path.suffix in _MEDIA_TYPES
+        f"/{file.name}": PageFile(file.read_bytes(), _MEDIA_TYPES[ending])
+        for file in _FOLDER.iterdir()
+        if (ending := PurePath(file.name).suffix) in _MEDIA_TYPES
     }
     return {**files, "/": files["/index.html"]}

@@ -8,10 +8,10 @@ row-level security: no migration can forget one.
 from __future__ import annotations
 
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import ConfigurationError, MigrationError, NewerSchema, NotAMemoryFile
+from agent_memory.runtime.package_files import PACKAGE
 from agent_memory.storage.migrations import UPGRADE, Migration, read_migrations
 from agent_memory.storage.postgres.connection import Database
 
@@ -64,7 +64,7 @@ SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"""
 @cache
 def migrations() -> tuple[Migration, ...]:
     """Read the migrations, in order."""
-    return read_migrations(Path(__file__).parents[2], "postgres")
+    return read_migrations(PACKAGE, "postgres")
 
 
 def latest_version() -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_memory.errors import MigrationError, NewerSchema, NotAMemoryFile, StorageError
+from agent_memory.runtime.package_files import PACKAGE
 from agent_memory.storage.migrations import UPGRADE, Migration, read_migrations, read_snapshot
 from agent_memory.storage.sqlite import schema_check
 from agent_memory.storage.sqlite.connection import (
@@ -23,7 +24,7 @@ from agent_memory.storage.sqlite.connection import (
     statement_is_complete,
 )
 
-_PACKAGE: Final = Path(__file__).parents[2]
+_PACKAGE: Final = PACKAGE
 _WITH_HISTORY: Final = 4
 """The first version that has a history."""
 _CREATE_RECORD: Final = """
