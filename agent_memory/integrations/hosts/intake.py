@@ -43,9 +43,19 @@ def start(folder: str, agent_id: str, root: str | None) -> None:
         # Not from the folder that the host is in: a project may have modules of any name.
         words = [sys.executable, "-P", "-m", "agent_memory.integrations.hosts.intake"]
         words += [folder, agent_id, *([root] if root else [])]
-        os.posix_spawn(sys.executable, words, os.environ, file_actions=handles, setsid=True)
+        environment = {**os.environ, "PYTHONPATH": _module_path()}
+        os.posix_spawn(sys.executable, words, environment, file_actions=handles, setsid=True)
     finally:
         os.close(claim)
+
+
+def _module_path() -> str:
+    """Return where this process finds modules, the folder that it was started in left out.
+
+    A program in one file (shiv, PEX) unpacks its packages where no other process looks.
+    """
+    begins_there = not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()])
+    return os.pathsep.join(sys.path[1:] if begins_there else sys.path)
 
 
 def take_in(folder: str, agent_id: str, root: str | None, *, claim: int | None = None) -> bool:
