@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
@@ -32,6 +33,7 @@ from agent_memory.runtime.files import translated_errors, written_atomically
 from agent_memory.runtime.paths import with_home
 
 PROGRAM: Final = "agent-memory"
+_OURS: Final = "agent[-_]memory"
 _TIME_LIMIT_SECONDS: Final = 10
 """Which a host gives a hook that ends by itself after two."""
 
@@ -295,7 +297,7 @@ def _our_handlers(
     text: JsonText, key: str, host: Host
 ) -> list[tuple[tuple[Key, ...], dict[str, Any]]]:
     """Return the handlers that run this program, and their paths in the file."""
-    ours = re.compile(rf"agent[-_]memory\S* hook {host.name}\b")
+    ours = re.compile(rf"{_OURS}\S* hook {host.name}\b")
     hooks = text.value([key])
     handlers: list[tuple[tuple[Key, ...], dict[str, Any]]] = []
     for name, groups in (hooks if isinstance(hooks, dict) else {}).items():
@@ -322,19 +324,37 @@ def _trust_key(file: Path, place: Sequence[Key]) -> str:
 
 def _is_our_server(entry: dict[str, Any]) -> bool:
     words = [str(entry.get("command")), *map(str, entry.get("args") or [])]
-    return "mcp" in words and any(re.search("agent[-_]memory", word) for word in words)
+    return "mcp" in words and any(re.search(_OURS, word) for word in words)
 
 
 # The program and the files ------------------------------------------------------------------------
 
 
 def program() -> list[str]:
-    """Return the words that run this program, wherever they are run: its absolute path."""
+    """Return the words that run this program, wherever they are run: its absolute path.
+
+    Raises ``ConfigurationError`` for a program by whose name its hooks would not be known again.
+    """
+    if (bundle := _bundle()) is not None:
+        if re.search(rf"{_OURS}\S*$", bundle[-1]) is None:
+            raise ConfigurationError(
+                f"what {bundle[-1]} registers is known again by its name alone:"
+                f" rename it to {PROGRAM}{Path(bundle[-1]).suffix}, and install again"
+            )
+        return bundle
     beside = Path(sys.executable).with_name(PROGRAM + (".exe" if os.name == "nt" else ""))
     if beside.is_file():
         return [str(beside)]
     path = shutil.which(PROGRAM)
     return [os.path.abspath(path)] if path else [sys.executable, "-m", "agent_memory"]  # noqa: PTH100
+
+
+def _bundle() -> list[str] | None:
+    """Return the words that run this program where it is one file, with its packages in it."""
+    if hasattr(sys, "frozen"):
+        return [os.path.abspath(sys.executable)]  # noqa: PTH100
+    started = os.path.abspath(sys.argv[0])  # noqa: PTH100
+    return [sys.executable, started] if zipfile.is_zipfile(started) else None
 
 
 def _applications() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -15,6 +16,8 @@ import pytest
 from host_inputs import event, wait_until_stored
 
 import agent_memory
+from agent_memory.integrations.hosts.installation import Installation
+from agent_memory.integrations.hosts.table import HOSTS
 
 PACKAGE = Path(agent_memory.__file__).parent
 MIGRATIONS = PACKAGE.parent / "migrations"
@@ -104,3 +107,30 @@ def test_what_its_hooks_hear_is_stored(program: Program, root: Path) -> None:
     wait_until_stored(root)
     with agent_memory.AgentMemory("bob", root=root) as memory:
         assert [entry.content for entry in memory.list_recent()] == ["staging lives in Oslo."]
+
+
+def test_its_hooks_run_it_again(
+    program: Program, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    program.run("install", "claude-code")
+    hooks = Installation(HOSTS["claude-code"]).installed_hooks()
+    commands = [hook.command for hook in hooks if hook.command]  # others ask the server
+    assert commands
+    for command in commands:
+        assert shlex.split(command)[1:3] == [str(program.path), "hook"]
+        done = subprocess.run(
+            command, shell=True, env=program.environment, input=b"{}", capture_output=True
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+    assert program.run("install", "claude-code").count("unchanged: ") == 2
+    program.run("uninstall", "claude-code")
+    assert Installation(HOSTS["claude-code"]).installed_hooks() == []
+
+
+def test_by_another_name_its_hooks_would_not_be_known_again(program: Program) -> None:
+    program.path = program.path.rename(program.path.with_name("app.pyz"))
+    told = program.run("install", "claude-code", code=4)
+    assert "rename it to agent-memory.pyz" in told
+    assert not (program.path.parent / ".claude").exists()
