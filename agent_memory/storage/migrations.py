@@ -31,6 +31,8 @@ def read_migrations(package: "Traversable", engine: str = "") -> tuple[Migration
     folder = _folder(package, engine)
     names = sorted(file.name for file in folder.iterdir() if file.name[0].isdigit())
     shipped = tuple(_read(folder, name) for name in names if name.endswith(".sql"))
+    if not shipped:
+        raise _missing()
     if [migration.number for migration in shipped] != list(range(1, len(shipped) + 1)):
         raise MigrationError(f"the migrations in {folder} are not numbered 1, 2, 3, …")
     return shipped
@@ -54,7 +56,10 @@ def _folder(package: "Traversable", engine: str) -> "Traversable":
 
 
 def _missing() -> MigrationError:
-    return MigrationError("the migrations are missing: install agent-memory again")
+    return MigrationError(
+        "the migrations are missing: install agent-memory again; what bundles a program must take"
+        " the files of the package along that are no modules"
+    )
 
 
 def _read(folder: "Traversable", name: str) -> Migration:

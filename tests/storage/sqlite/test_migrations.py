@@ -120,10 +120,18 @@ def test_a_migration_with_a_wrong_number_or_name_is_refused(
         reread()
 
 
-def test_a_library_without_its_migrations_says_so(folder: Path) -> None:
+@pytest.mark.parametrize("leaves_folder", [False, True])
+def test_a_library_without_its_migrations_says_so(
+    folder: Path, tmp_path: Path, leaves_folder: bool
+) -> None:
+    AgentMemory.open(tmp_path / "s.db").close()
     shutil.rmtree(folder)
-    with pytest.raises(MigrationError, match="install agent-memory again"):
-        reread()
+    if leaves_folder:
+        folder.mkdir()
+    schema.migrations.cache_clear()
+    for path in (tmp_path / "s.db", tmp_path / "new.db"):
+        with pytest.raises(MigrationError, match="install agent-memory again"):
+            AgentMemory.open(path)
 
 
 def test_a_library_without_the_whole_schema_says_so(folder: Path, tmp_path: Path) -> None:
