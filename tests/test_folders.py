@@ -40,7 +40,7 @@ PURE = """
     text services.search.signals services.search.strength services.search.scoring
     services.search.ranking storage.quantization storage.centering
 """.split()
-ENGINES = ("storage.sqlite", "storage.postgres")
+ENGINES = ("storage.sqlite", "storage.postgres", "storage.sql")
 CONFORMANCE = "conformance"
 """It tries what another program may do to a file: with SQL."""
 SQL = re.compile(
@@ -237,7 +237,9 @@ def a_table_is_written_where_it_belongs(modules: Modules) -> list[str]:
     """A table has one module that writes it; what erases, repairs or upgrades may write any."""
     writers: dict[tuple[str, str], set[str]] = {}
     for engine in ENGINES:
-        for name, module in modules.items():
+        for module in modules.values():
+            # What both engines write alike stands in ``storage.sql``, under the same name.
+            name = module.name.replace(".storage.sql.", f".{engine}.tables.")
             if is_in(name, f"{engine}.tables") and not is_in(name, f"{engine}.tables.erasure"):
                 for text in _texts(module.tree):
                     for table in WRITTEN.findall(text):

@@ -179,7 +179,7 @@ class SQLiteEngine:
     @property
     def location(self) -> str:
         """Where the memories are, for messages: the path of the file."""
-        return str(self.database.path)
+        return self.database.location
 
     @property
     def read_only(self) -> bool:

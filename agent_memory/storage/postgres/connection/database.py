@@ -394,15 +394,23 @@ class Database:
 
     # Statements -------------------------------------------------------------------------------
 
+    AMONG = "= ANY (?)"
+    """The SQL of "is one of these", behind a column. ``listed`` makes the value of it."""
+
+    @staticmethod
+    def listed(values: Iterable[Any]) -> object:
+        """Return the values that ``AMONG`` stands for, as one."""
+        return list(values)
+
     def run(self, sql: str, values: Values = ()) -> int:
         """Execute a statement and return how many rows it changed itself, without triggers."""
         with self._statement() as connection:
-            return connection.execute(sql, values or None).rowcount
+            return connection.execute(_marked(sql, values), values or None).rowcount
 
     def run_many(self, sql: str, values: Iterable[Values]) -> None:
         """Execute a statement for each of many value lists, which are sent together."""
         with self._statement() as connection, connection.cursor() as cursor:
-            cursor.executemany(sql, values)
+            cursor.executemany(_marked(sql, values), values)
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
         """Return all rows."""
@@ -422,7 +430,7 @@ class Database:
 
         In the latter nothing can be written: it may be executed again where the answer is lost.
         """
-        connection = self._thread.connection
+        connection, sql = self._thread.connection, _marked(sql, values)
         with translated(self.location):
             if connection is not None:
                 return connection.execute(sql, values or None, binary=True)
@@ -487,3 +495,8 @@ class Database:
     def tokenize(self, texts: Iterable[str]) -> list[list[str]]:
         """Return the words of each text as the keyword index holds them."""
         return self._tokenizer.tokenize(texts)
+
+
+def _marked(sql: str, values: object) -> str:
+    """Return a statement with psycopg's marks for its values; what both engines have says ``?``."""
+    return sql if "%" in sql or not values else sql.replace("?", "%s")

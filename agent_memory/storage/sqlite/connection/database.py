@@ -89,6 +89,7 @@ class Database(Statements):
             )
         super().__init__()
         self.path = path
+        self.location = str(path)
         self.read_only = read_only
         self.agent_id = agent_id
         self._synchronous = synchronous

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from agent_memory.models.fields import to_json
 from agent_memory.storage.in_memory import tokenizer
 from agent_memory.storage.records import Row
 from agent_memory.storage.sqlite.connection.introspection import damage
@@ -83,6 +84,14 @@ class Statements(ABC):
     @abstractmethod
     def _statement(self) -> AbstractContextManager[apsw.Connection]:
         """Give the body a connection to execute one statement on."""
+
+    AMONG = "IN (SELECT value FROM json_each(?))"
+    """The SQL of "is one of these", behind a column. ``listed`` makes the value of it."""
+
+    @staticmethod
+    def listed(values: Iterable[Any]) -> str:
+        """Return the values that ``AMONG`` stands for, as one."""
+        return to_json(list(values))
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Execute a statement and return how many rows it changed itself, without triggers."""

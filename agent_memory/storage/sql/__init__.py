@@ -1,0 +1,48 @@
+"""The tables whose statements SQLite and PostgreSQL have alike, a module a table.
+
+A statement marks its values as ``?``. What an engine says in its own way, and what it alone needs,
+is added by a class of its own, in the module of that table in its folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from agent_memory.storage.records import Row
+
+
+class SQLDatabase(Protocol):
+    """What the tables ask of the database of either engine."""
+
+    AMONG: str
+    """The SQL of "is one of these", behind a column. ``listed`` makes the value of it."""
+
+    @property
+    def location(self) -> str:
+        """Where the memories are, for messages."""
+
+    def listed(self, values: Iterable[Any]) -> object:
+        """Return the values that ``AMONG`` stands for, as one."""
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Execute a statement and return how many rows it changed itself, without triggers."""
+
+    def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for each of many value lists."""
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Return all rows."""
+
+    def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+        """Return the first row, or ``None``."""
+
+    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - any column
+        """Return the first column of the first row, or ``None``."""
+
+
+class Table:
+    """A table or an index of one agent. It begins no transaction: its caller has one open."""
+
+    def __init__(self, database: SQLDatabase) -> None:
+        self._db = database
