@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from agent_memory.storage.postgres.tables.graph import GraphTable
     from agent_memory.storage.postgres.tables.graph_maintenance import GraphMaintenance
     from agent_memory.storage.postgres.tables.memory_rows import MemoryRowTable
-    from agent_memory.storage.postgres.tables.rejections import RejectionTable
-    from agent_memory.storage.postgres.tables.reviews import ReviewTable
     from agent_memory.storage.postgres.tables.statistics import StatisticsQueries
     from agent_memory.storage.postgres.tables.tombstones import TombstoneTable
     from agent_memory.storage.postgres.tables.usage import UsageQueries
     from agent_memory.storage.postgres.vector_index import VectorIndex
+    from agent_memory.storage.sql.rejections import RejectionTable
+    from agent_memory.storage.sql.reviews import ReviewTable
 
 
 Value = TypeVar("Value")
@@ -85,7 +85,7 @@ class PostgresEngine:
 
     @cached_property
     def rejections(self) -> RejectionTable:
-        from agent_memory.storage.postgres.tables.rejections import RejectionTable  # noqa: PLC0415
+        from agent_memory.storage.sql.rejections import RejectionTable  # noqa: PLC0415
 
         return RejectionTable(self.database)
 
@@ -98,7 +98,7 @@ class PostgresEngine:
     @cached_property
     def reviews(self) -> ReviewTable:
         """The table of memories that are in question."""
-        from agent_memory.storage.postgres.tables.reviews import ReviewTable  # noqa: PLC0415
+        from agent_memory.storage.sql.reviews import ReviewTable  # noqa: PLC0415
 
         return ReviewTable(self.database)
 

@@ -27,6 +27,7 @@ from agent_memory.storage.sqlite.tables.scratchpad import ScratchpadTable
 if TYPE_CHECKING:
     from agent_memory.models.agent import CheckReport
     from agent_memory.runtime.event_log import EventFile
+    from agent_memory.storage.sql.reviews import ReviewTable
     from agent_memory.storage.sqlite.file_operations import FileOperations
     from agent_memory.storage.sqlite.similarity import SimilarityQueries
     from agent_memory.storage.sqlite.stored_rows import StoredRows
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from agent_memory.storage.sqlite.tables.history import HistoryTable, OperationTable
     from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable
     from agent_memory.storage.sqlite.tables.rejections import RejectionTable
-    from agent_memory.storage.sqlite.tables.reviews import ReviewTable
     from agent_memory.storage.sqlite.tables.statistics import StatisticsQueries
     from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
     from agent_memory.storage.sqlite.tables.usage import UsageQueries
@@ -102,7 +102,7 @@ class SQLiteEngine:
     @cached_property
     def reviews(self) -> ReviewTable:
         """The table of memories that are in question."""
-        from agent_memory.storage.sqlite.tables.reviews import ReviewTable  # noqa: PLC0415
+        from agent_memory.storage.sql.reviews import ReviewTable  # noqa: PLC0415
 
         return ReviewTable(self.database)
 

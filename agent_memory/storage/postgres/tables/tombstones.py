@@ -1,59 +1,19 @@
-"""The table ``tombstones``: keyed hashes of the memories that were erased, so that none comes back.
-
-A tombstone holds while the store has nothing of what it is of. ``erase`` makes one, and what is
-said anew removes it.
-"""
+"""The table ``tombstones`` in PostgreSQL."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable
 
-from agent_memory.storage.change_records import Tombstone, contradictions
-from agent_memory.storage.postgres.tables import Table
+from agent_memory.storage.change_records import Statement
+from agent_memory.storage.postgres.connection import Database
 from agent_memory.storage.postgres.tables.erasure import ErasureQueries
-
-# A row of each key, without reading all rows: one store has few keys. (There is no min(bytea)
-# before PostgreSQL 18.)
-_SELECT_KEYS: Final = """
-WITH RECURSIVE each (key) AS (
-  (SELECT key FROM tombstones ORDER BY key LIMIT 1)
-  UNION ALL
-  SELECT (SELECT t.key FROM tombstones AS t WHERE t.key > each.key ORDER BY t.key LIMIT 1)
-  FROM each WHERE each.key IS NOT NULL)
-SELECT key FROM each WHERE key IS NOT NULL"""
-_SELECT: Final = """
-SELECT key, hash, kind, erased_at FROM tombstones ORDER BY erased_at, kind, hash, key"""
-_INSERT: Final = """
-INSERT INTO tombstones (key, hash, kind, erased_at) VALUES (%s, %s, %s, %s)
-ON CONFLICT (agent_id, key, hash) DO NOTHING"""
+from agent_memory.storage.sql import tombstones
 
 
-class TombstoneTable(Table):
+class TombstoneTable(tombstones.TombstoneTable):
     """The table of tombstones, by which what was erased is known."""
 
-    def keys(self) -> list[bytes]:
-        return [key for (key,) in self._db.rows(_SELECT_KEYS)]
+    _db: Database
 
-    def erased_at(self, key: bytes, digest: bytes) -> str | None:
-        sql = "SELECT erased_at FROM tombstones WHERE key = %s AND hash = %s"
-        moment = self._db.value(sql, (key, digest))
-        return None if moment is None else str(moment)
-
-    def all(self) -> list[Tombstone]:
-        return [Tombstone(*row) for row in self._db.rows(_SELECT)]
-
-    def put(self, tombstone: Tombstone) -> bool:
-        return self._db.run(_INSERT, tombstone) > 0
-
-    def remove(self, key: bytes, digest: bytes) -> bool:
-        sql = "DELETE FROM tombstones WHERE key = %s AND hash = %s"
-        return self._db.run(sql, (key, digest)) > 0
-
-    def latest(self) -> str | None:
-        moment = self._db.value("SELECT max(erased_at) FROM tombstones")
-        return None if moment is None else str(moment)
-
-    def contradicted(self) -> list[tuple[str, Tombstone]]:
-        tombstones = self.all()
-        statements = ErasureQueries(self._db).statements() if tombstones else ()
-        return contradictions(tombstones, statements)
+    def _statements(self) -> Iterable[Statement]:
+        return ErasureQueries(self._db).statements()

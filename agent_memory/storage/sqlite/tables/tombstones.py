@@ -1,65 +1,27 @@
-"""The table ``tombstones``: keyed hashes of the memories that were erased, so that none comes back.
-
-A tombstone holds while the store has nothing of what it is of. ``erase`` makes one, and what is
-said anew removes it; a row that another program wrote stands beside it until ``check`` is asked.
-"""
+"""The table ``tombstones`` in SQLite: what contradicts it is found and repaired."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from agent_memory.storage.change_records import Tombstone, contradictions
-from agent_memory.storage.sqlite.tables import Table
+from agent_memory.storage.change_records import Statement
+from agent_memory.storage.sql import tombstones
+from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
 
 if TYPE_CHECKING:
     from agent_memory.models.agent import Problem
 
-# A row of each key, without reading all rows: one store has few keys.
-_SELECT_KEYS: Final = """
-WITH RECURSIVE each (key) AS (
-  SELECT min(key) FROM tombstones
-  UNION ALL
-  SELECT (SELECT min(key) FROM tombstones WHERE key > each.key) FROM each WHERE key IS NOT NULL)
-SELECT key FROM each WHERE key IS NOT NULL"""
-_SELECT: Final = """
-SELECT key, hash, kind, erased_at FROM tombstones ORDER BY erased_at, kind, hash, key"""
-_INSERT: Final = """
-INSERT INTO tombstones (key, hash, kind, erased_at) VALUES (?, ?, ?, ?)
-ON CONFLICT (key, hash) DO NOTHING"""
 
-
-class TombstoneTable(Table):
+class TombstoneTable(tombstones.TombstoneTable):
     """The table of tombstones, by which what was erased is known."""
 
-    def keys(self) -> list[bytes]:
-        return [key for (key,) in self._db.rows(_SELECT_KEYS)]
+    _db: Database
 
-    def erased_at(self, key: bytes, digest: bytes) -> str | None:
-        sql = "SELECT erased_at FROM tombstones WHERE key = ? AND hash = ?"
-        moment = self._db.value(sql, (key, digest))
-        return None if moment is None else str(moment)
+    def _statements(self) -> Iterable[Statement]:
+        return ErasureQueries(self._db).statements()
 
-    def all(self) -> list[Tombstone]:
-        return [Tombstone(*row) for row in self._db.rows(_SELECT)]
-
-    def put(self, tombstone: Tombstone) -> bool:
-        return self._db.run(_INSERT, tombstone) > 0
-
-    def remove(self, key: bytes, digest: bytes) -> bool:
-        sql = "DELETE FROM tombstones WHERE key = ? AND hash = ?"
-        return self._db.run(sql, (key, digest)) > 0
-
-    def latest(self) -> str | None:
-        moment = self._db.value("SELECT max(erased_at) FROM tombstones")
-        return None if moment is None else str(moment)
-
-    def contradicted(self) -> list[tuple[str, Tombstone]]:
-        tombstones = self.all()
-        statements = ErasureQueries(self._db).statements() if tombstones else ()
-        return contradictions(tombstones, statements)
-
-    # Checking ------------------------------------------------------------------------------------
     def find_problems(self) -> list[Problem]:
         """Return which memories were erased, or say what was erased, and are there all the same."""
         from agent_memory.models.agent import Problem  # noqa: PLC0415 - to store takes no model

@@ -8,18 +8,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.times import format_time
-from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import rejection_of_row
+from agent_memory.storage.sql import Table
 
 if TYPE_CHECKING:
     from agent_memory.models.safety import Rejection
 
-_COLUMNS: Final = "rejection_id, words_hash, word_count, reason, rejected_at"
+_SELECT: Final = """
+SELECT rejection_id, words_hash, word_count, reason, rejected_at FROM rejections"""
 _INSERT: Final = """
-INSERT INTO rejections (words_hash, word_count, reason, rejected_at) VALUES (%s, %s, %s, %s)
-ON CONFLICT (agent_id, words_hash) DO NOTHING"""
+INSERT INTO rejections (words_hash, word_count, reason, rejected_at) VALUES (?, ?, ?, ?)
+ON CONFLICT DO NOTHING"""
 _ADD_REASON: Final = """
-UPDATE rejections SET reason = %s WHERE words_hash = %s AND reason IS NULL"""
+UPDATE rejections SET reason = ? WHERE words_hash = ? AND reason IS NULL"""
 
 
 class RejectionTable(Table):
@@ -45,18 +46,17 @@ class RejectionTable(Table):
         )
 
     def remove(self, words_hash: bytes) -> bool:
-        return self._db.run("DELETE FROM rejections WHERE words_hash = %s", (words_hash,)) > 0
+        return self._db.run("DELETE FROM rejections WHERE words_hash = ?", (words_hash,)) > 0
 
     def remove_by_id(self, rejection_id: int) -> bool:
-        return self._db.run("DELETE FROM rejections WHERE rejection_id = %s", (rejection_id,)) > 0
+        return self._db.run("DELETE FROM rejections WHERE rejection_id = ?", (rejection_id,)) > 0
 
     def find(self, words_hash: bytes) -> Rejection | None:
-        sql = f"SELECT {_COLUMNS} FROM rejections WHERE words_hash = %s"
-        row = self._db.row(sql, (words_hash,))
+        row = self._db.row(f"{_SELECT} WHERE words_hash = ?", (words_hash,))
         return None if row is None else rejection_of_row(row)
 
     def all(self) -> list[Rejection]:
-        rows = self._db.rows(f"SELECT {_COLUMNS} FROM rejections ORDER BY rejection_id")
+        rows = self._db.rows(f"{_SELECT} ORDER BY rejection_id")
         return [rejection_of_row(row) for row in rows]
 
     def hashes_by_length(self) -> Mapping[int, AbstractSet[bytes]]:

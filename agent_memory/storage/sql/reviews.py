@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.times import format_time
-from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import Operation, review_of_row
+from agent_memory.storage.sql import Table
 
 if TYPE_CHECKING:
     from agent_memory.models.decision import Review
@@ -16,26 +16,27 @@ if TYPE_CHECKING:
 
 _INSERT: Final = """
 INSERT INTO reviews (seq, version, replaced_by, confidence, reasoning, proposed_at, session_id)
-SELECT seq, version, %s, %s, %s, %s, %s FROM memories WHERE seq = %s"""
+SELECT seq, version, ?, ?, ?, ?, ? FROM memories WHERE seq = ?"""
 _SELECT_OPEN: Final = """
-SELECT r.review_id FROM reviews AS r JOIN memories AS m USING (agent_id, seq, version)
-WHERE r.seq = %s AND r.replaced_by IS NOT DISTINCT FROM %s::text AND r.dismissed_at IS NULL
+SELECT r.review_id FROM reviews AS r
+JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
+WHERE r.seq = ? AND r.replaced_by IS NOT DISTINCT FROM ? AND r.dismissed_at IS NULL
 ORDER BY r.review_id LIMIT 1"""
 _SELECT_NEWER: Final = """
 SELECT r.seq, max(n.seq) FROM reviews AS r
-JOIN memories AS m USING (agent_id, seq, version)
+JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
 JOIN memories AS n ON n.id = r.replaced_by
-WHERE r.seq = ANY (%s::bigint[]) AND n.seq > r.seq AND r.dismissed_at IS NULL GROUP BY r.seq"""
+WHERE r.seq {among} AND n.seq > r.seq AND r.dismissed_at IS NULL GROUP BY r.seq"""
 _SELECT: Final = """
 SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r.proposed_at,
   r.session_id, m.user_id, m.run_id
-FROM reviews AS r JOIN memories AS m USING (agent_id, seq) WHERE r.dismissed_at IS NULL"""
+FROM reviews AS r JOIN memories AS m ON m.seq = r.seq WHERE r.dismissed_at IS NULL"""
 _IS_STALE: Final = """
-SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m USING (agent_id, seq)
-WHERE r.review_id = %s"""
-_OF_OWNER: Final = (
-    "m.user_id = %(user_id)s AND (%(run_id)s::text IS NULL OR m.run_id = %(run_id)s::text)"
-)
+SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
+WHERE r.review_id = ?"""
+
+_OF_OWNER: Final = "m.user_id = ? AND (CAST(? AS TEXT) IS NULL OR m.run_id = ?)"
+"""The values are the user's id, and twice the run's."""
 _SELECT_LAST_DECIDED: Final = f"""
 SELECT o.operation_id, o.verb, o.first_change, o.last_change, o.done_at, o.session_id
 FROM operations AS o
@@ -44,19 +45,18 @@ JOIN reviews AS r ON CASE o.verb WHEN 'dismiss' THEN r.dismissed_at = o.done_at
     AND r.dismissed_at IS NULL END
 JOIN memories AS m ON m.seq = r.seq
 WHERE {_OF_OWNER} AND o.verb IN ('add', 'dismiss')
-  AND o.first_change > o.last_change AND o.last_change >= %(since)s
+  AND o.first_change > o.last_change AND o.last_change >= ?
 ORDER BY o.operation_id DESC LIMIT 1"""
 _OWN_ROWS: Final = f"""
-(SELECT m.seq FROM memories AS m WHERE %(user_id)s::text IS NULL OR ({_OF_OWNER}))"""
+(SELECT m.seq FROM memories AS m WHERE CAST(? AS TEXT) IS NULL OR ({_OF_OWNER}))"""
 _DELETE_ASKED: Final = f"""
-DELETE FROM reviews
-WHERE proposed_at = %(done_at)s AND session_id IS NOT DISTINCT FROM %(session_id)s::text
+DELETE FROM reviews WHERE proposed_at = ? AND session_id IS NOT DISTINCT FROM ?
 AND dismissed_at IS NULL AND seq IN {_OWN_ROWS}"""
 _ASK_AGAIN: Final = f"""
-UPDATE reviews SET dismissed_at = NULL WHERE dismissed_at = %(done_at)s AND seq IN {_OWN_ROWS}"""
+UPDATE reviews SET dismissed_at = NULL WHERE dismissed_at = ? AND seq IN {_OWN_ROWS}"""
 
 _ASK_ONE_AGAIN: Final = """
-UPDATE reviews SET dismissed_at = NULL WHERE review_id = %s AND dismissed_at IS NOT NULL"""
+UPDATE reviews SET dismissed_at = NULL WHERE review_id = ? AND dismissed_at IS NOT NULL"""
 
 
 class ReviewTable(Table):
@@ -86,38 +86,40 @@ class ReviewTable(Table):
         return [review_of_row(row) for row in self._db.rows(f"{_SELECT} ORDER BY r.review_id")]
 
     def get(self, review_id: int) -> Review | None:
-        row = self._db.row(f"{_SELECT} AND r.review_id = %s", (review_id,))
+        row = self._db.row(f"{_SELECT} AND r.review_id = ?", (review_id,))
         return None if row is None else review_of_row(row)
 
     def is_stale(self, review_id: int) -> bool:
         return bool(self._db.value(_IS_STALE, (review_id,)))
 
     def last_decided(self, owner: Owner, *, since: int) -> Operation | None:
-        values = {"user_id": owner.user_id, "run_id": owner.run_id, "since": since}
-        row = self._db.row(_SELECT_LAST_DECIDED, values)
+        row = self._db.row(_SELECT_LAST_DECIDED, (*_values_of(owner), since))
         return None if row is None else Operation(*row)
 
     def take_back(self, operation: Operation, owner: Owner | None) -> int:
-        sql = {"dismiss": _ASK_AGAIN, "add": _DELETE_ASKED}.get(operation.verb)
-        if sql is None:
-            return 0
-        values = {
-            "user_id": None if owner is None else owner.user_id,
-            "run_id": None if owner is None else owner.run_id,
-            "done_at": operation.done_at,
-            "session_id": operation.session_id,
-        }
-        return self._db.run(sql, values)
+        whose = (None,) * 4 if owner is None else (owner.user_id, *_values_of(owner))
+        if operation.verb == "dismiss":
+            return self._db.run(_ASK_AGAIN, (operation.done_at, *whose))
+        if operation.verb == "add":
+            return self._db.run(_DELETE_ASKED, (operation.done_at, operation.session_id, *whose))
+        return 0
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
-        return dict(self._db.rows(_SELECT_NEWER, (list(row_ids),)))
+        if self._db.row("SELECT 1 FROM reviews LIMIT 1") is None:
+            return {}  # as in most stores, and asked for hundreds of rows
+        sql = _SELECT_NEWER.format(among=self._db.AMONG)
+        return dict(self._db.rows(sql, (self._db.listed(row_ids),)))
 
     def forget_reasoning(self) -> None:
         self._db.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
 
     def dismiss(self, review_id: int, *, now: datetime) -> None:
-        sql = "UPDATE reviews SET dismissed_at = %s WHERE review_id = %s"
+        sql = "UPDATE reviews SET dismissed_at = ? WHERE review_id = ?"
         self._db.run(sql, (format_time(now), review_id))
 
     def ask_again(self, review_id: int) -> bool:
         return self._db.run(_ASK_ONE_AGAIN, (review_id,)) > 0
+
+
+def _values_of(owner: Owner) -> tuple[str | None, ...]:
+    return owner.user_id, owner.run_id, owner.run_id
