@@ -13,7 +13,6 @@ from typing import Any, Final, NamedTuple
 
 from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
-from agent_memory.storage.conditions import Condition, joined
 from agent_memory.storage.filters import (
     AccessedOften,
     All,
@@ -31,6 +30,7 @@ from agent_memory.storage.filters import (
     Since,
     Until,
 )
+from agent_memory.storage.sql import Condition, joined
 
 _REPLACEMENT: Final = "\ufffd"
 """What ``readable_json`` in the migrations reads a NUL character as."""

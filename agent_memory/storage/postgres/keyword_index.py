@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from agent_memory.storage import query_terms
-from agent_memory.storage.conditions import Condition
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.indexed_text import indexed_text
 from agent_memory.storage.postgres.connection import Row
@@ -28,6 +27,7 @@ from agent_memory.storage.postgres.postings import (
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.postgres.tables.memories import MemoryTable
 from agent_memory.storage.records import Alternative, Term, WordCounts
+from agent_memory.storage.sql import Condition
 from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks, unasked_counts
 
 _PAGE: Final = 1_000

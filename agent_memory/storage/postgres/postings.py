@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from agent_memory.storage.conditions import Condition
 from agent_memory.storage.records import Alternative, Term
+from agent_memory.storage.sql import Condition
 
 # OFFSET 0 keeps a word's postings from being looked for in any other way than by the index.
 _OF_WORDS: Final = """

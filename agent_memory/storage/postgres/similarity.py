@@ -8,11 +8,11 @@ from typing import Final
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.storage import similar_texts
 from agent_memory.storage.change_records import DuplicateQuery
-from agent_memory.storage.conditions import Condition
 from agent_memory.storage.postgres.connection import Row
 from agent_memory.storage.postgres.filters import Passing
 from agent_memory.storage.postgres.keyword_index import KeywordIndex
 from agent_memory.storage.postgres.tables import Table
+from agent_memory.storage.sql import Condition
 
 _OF_OWNER: Final = """
 m.archived = 0 AND m.user_id IS NOT DISTINCT FROM %s AND m.run_id IS NOT DISTINCT FROM %s"""

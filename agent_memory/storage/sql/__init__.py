@@ -1,13 +1,12 @@
-"""The tables whose statements SQLite and PostgreSQL have alike, a module a table.
+"""What SQLite and PostgreSQL have alike: conditions, and the tables here, a module each.
 
-A statement marks its values as ``?``. What an engine says in its own way, and what it alone needs,
-is added by a class of its own, in the module of that table in its folder.
+A statement here marks its values as ``?``. What an engine says in its own way, and what it alone
+needs, is added by a class of its own, in the module of that table in its folder.
 """
 
-from __future__ import annotations
-
+# Without postponed annotations, of which a NamedTuple would compile each: hooks import this.
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from agent_memory.storage.records import Row
 
@@ -46,3 +45,20 @@ class Table:
 
     def __init__(self, database: SQLDatabase) -> None:
         self._db = database
+
+
+class Condition(NamedTuple):
+    """What an engine makes of a filter: SQL on ``m``, and the values for its placeholders."""
+
+    sql: str
+    values: tuple[Any, ...] = ()
+
+
+def joined(parts: list[Condition], word: str, *, empty: str) -> Condition:
+    """Return the condition of several with a word between them, and of none the ``empty`` one."""
+    if not parts:
+        return Condition(empty)
+    if len(parts) == 1:
+        return parts[0]
+    sql = "(" + word.join(part.sql for part in parts) + ")"
+    return Condition(sql, tuple(value for part in parts for value in part.values))

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.models.fields import to_json
-from agent_memory.storage.conditions import Condition, joined
 from agent_memory.storage.filters import (
     AccessedOften,
     All,
@@ -27,6 +26,7 @@ from agent_memory.storage.filters import (
     Since,
     Until,
 )
+from agent_memory.storage.sql import Condition, joined
 
 _AMONG_TAGGED: Final = "m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE"
 _OF_USER: Final = "m.user_id = ?"

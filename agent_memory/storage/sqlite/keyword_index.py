@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 
 from agent_memory.models.fields import to_json
 from agent_memory.storage import query_terms
-from agent_memory.storage.conditions import Condition
 from agent_memory.storage.filters import ARCHIVED, NOTHING, Filter
 from agent_memory.storage.records import Alternative, Row, Term, WordCounts
+from agent_memory.storage.sql import Condition
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import (
     compiled,

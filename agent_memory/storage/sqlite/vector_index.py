@@ -36,10 +36,10 @@ from agent_memory.storage.code_search import (
     rows_to_compare,
     scan,
 )
-from agent_memory.storage.conditions import Condition
 from agent_memory.storage.filters import EVERYTHING, Equals, Filter
 from agent_memory.storage.quantization import as_number, code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
+from agent_memory.storage.sql import Condition
 from agent_memory.storage.sqlite import compared_vectors
 from agent_memory.storage.sqlite.compared_vectors import MOST_KEPT, ComparedVectors
 from agent_memory.storage.sqlite.connection import Database

@@ -12,13 +12,13 @@ from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import Memory, MemoryChanges
 from agent_memory.models.memory_fields import MEMORY_FIELDS
 from agent_memory.models.times import format_time
-from agent_memory.storage.conditions import Condition
 from agent_memory.storage.filters import EVERYTHING, Equals, Filter, spread_rows
 from agent_memory.storage.memory_models import memory_of_values
 from agent_memory.storage.memory_values import column_value
 from agent_memory.storage.postgres.filters import compiled
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import MEMORY_COLUMNS, Signals
+from agent_memory.storage.sql import Condition
 from agent_memory.text.dates import Span
 
 if TYPE_CHECKING:

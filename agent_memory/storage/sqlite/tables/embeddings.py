@@ -11,9 +11,9 @@ from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, Queu
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_time
 from agent_memory.storage.centering import Centred
-from agent_memory.storage.conditions import Condition
 from agent_memory.storage.quantization import Quantized, cosine, hash_of, text_hash
 from agent_memory.storage.records import BEFORE_ALL, page_end
+from agent_memory.storage.sql import Condition
 from agent_memory.storage.sqlite.tables import Table
 
 _MODEL_FIELDS: Final = EmbeddingModel._fields

@@ -11,7 +11,6 @@ from agent_memory.models.columns import COLUMNS
 from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.fields import is_memory_id, is_named_session, to_json
 from agent_memory.models.times import format_time, read_stored_time
-from agent_memory.storage.conditions import Condition
 from agent_memory.storage.filters import (
     EVERYTHING,
     NOT_ARCHIVED,
@@ -23,6 +22,7 @@ from agent_memory.storage.filters import (
     spread_rows,
 )
 from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals, read_list
+from agent_memory.storage.sql import Condition
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import (
     compiled,
