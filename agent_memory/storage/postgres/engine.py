@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from agent_memory.storage.postgres.stored_rows import StoredRows
     from agent_memory.storage.postgres.tables.erasure import ErasureQueries
     from agent_memory.storage.postgres.tables.graph import GraphTable
-    from agent_memory.storage.postgres.tables.graph_maintenance import GraphMaintenance
     from agent_memory.storage.postgres.tables.memory_rows import MemoryRowTable
     from agent_memory.storage.postgres.tables.statistics import StatisticsQueries
     from agent_memory.storage.postgres.tables.tombstones import TombstoneTable
     from agent_memory.storage.postgres.tables.usage import UsageQueries
     from agent_memory.storage.postgres.vector_index import VectorIndex
+    from agent_memory.storage.sql.graph_maintenance import GraphMaintenance
     from agent_memory.storage.sql.rejections import RejectionTable
     from agent_memory.storage.sql.reviews import ReviewTable
 
@@ -111,7 +111,7 @@ class PostgresEngine:
 
     @cached_property
     def graph_maintenance(self) -> GraphMaintenance:
-        from agent_memory.storage.postgres.tables.graph_maintenance import (  # noqa: PLC0415
+        from agent_memory.storage.sql.graph_maintenance import (  # noqa: PLC0415
             GraphMaintenance,
         )
 

@@ -16,6 +16,11 @@ class SQLDatabase(Protocol):
 
     AMONG: str
     """The SQL of "is one of these", behind a column. ``listed`` makes the value of it."""
+    GREATEST: str
+    LEAST: str
+    """The functions that return the greatest and the least of their values, none of them NULL."""
+    SOURCE_NUMBER: str
+    """The column that numbers the rows of ``entity_sources`` and ``relationship_sources``."""
 
     @property
     def location(self) -> str:

@@ -394,11 +394,14 @@ class Database:
 
     # Statements -------------------------------------------------------------------------------
 
+    # What the tables of both engines have in another way: ``storage.sql`` says what each is.
     AMONG = "= ANY (?)"
-    """The SQL of "is one of these", behind a column. ``listed`` makes the value of it."""
+    GREATEST = "greatest"
+    LEAST = "least"
+    SOURCE_NUMBER = "seq"
 
     @staticmethod
-    def listed(values: Iterable[Any]) -> object:
+    def listed(values: Iterable[Any]) -> list[Any]:
         """Return the values that ``AMONG`` stands for, as one."""
         return list(values)
 

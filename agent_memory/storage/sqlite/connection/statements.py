@@ -85,8 +85,11 @@ class Statements(ABC):
     def _statement(self) -> AbstractContextManager[apsw.Connection]:
         """Give the body a connection to execute one statement on."""
 
+    # What the tables of both engines have in another way: ``storage.sql`` says what each is.
     AMONG = "IN (SELECT value FROM json_each(?))"
-    """The SQL of "is one of these", behind a column. ``listed`` makes the value of it."""
+    GREATEST = "max"
+    LEAST = "min"
+    SOURCE_NUMBER = "rowid"
 
     @staticmethod
     def listed(values: Iterable[Any]) -> str:

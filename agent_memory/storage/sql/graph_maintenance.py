@@ -19,11 +19,10 @@ from agent_memory.storage.graph_rows import (
     imported_sources,
 )
 from agent_memory.storage.memory_values import column_value
-from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import BEFORE_ALL, page_end
+from agent_memory.storage.sql import Table
 
 _PAGE: Final = 1_000
-_AMONG: Final = "= ANY (%(ids)s::text[])"
 _IS_LOST: Final = """NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.id = {0})
 AND NOT EXISTS (SELECT 1 FROM history AS h WHERE h.memory_id = {0})"""
 """Whether nothing is left of a memory, not even a history."""
@@ -31,48 +30,48 @@ _CLOSED: Final = ("relationships", "relationship_sources")
 """The tables of what can be closed."""
 _SOURCE: Final = ("memory_id", "change_id", "is_undone")
 _MERGE_ENTITY: Final = """
-UPDATE entities AS kept SET by_hand = greatest(kept.by_hand, other.by_hand),
-  type = coalesce(kept.type, other.type), confidence = greatest(kept.confidence, other.confidence)
-FROM entities AS other WHERE kept.id = %s AND other.id = %s"""
-_SELECT_TWINS: Final = """
-SELECT id, first_id FROM (
-  SELECT r.id, r.seq, (array_agg(o.id ORDER BY o.seq))[1] AS first_id, min(o.seq) AS first_seq
-  FROM relationships AS r JOIN relationships AS o
-    ON o.source_id = r.source_id AND o.relationship = r.relationship AND o.target_id = r.target_id
-  WHERE (r.source_id = %(id)s OR r.target_id = %(id)s)
-    AND r.valid_to IS NULL AND o.valid_to IS NULL
-  GROUP BY r.id, r.seq) AS twins
-WHERE first_seq < seq ORDER BY seq"""
+UPDATE entities AS kept SET by_hand = {greatest}(kept.by_hand, other.by_hand),
+  type = coalesce(kept.type, other.type),
+  confidence = {greatest}(kept.confidence, other.confidence)
+FROM entities AS other WHERE kept.id = ? AND other.id = ?"""
+_SAY_THE_SAME: Final = """{0}.source_id = {1}.source_id
+  AND {0}.relationship = {1}.relationship AND {0}.target_id = {1}.target_id"""
+_SELECT_TWINS: Final = f"""
+SELECT r.id, o.id FROM relationships AS r JOIN relationships AS o
+  ON {_SAY_THE_SAME.format("o", "r")} AND o.seq < r.seq
+WHERE (r.source_id = ? OR r.target_id = ?) AND r.valid_to IS NULL AND o.valid_to IS NULL
+  AND NOT EXISTS (SELECT 1 FROM relationships AS f
+    WHERE {_SAY_THE_SAME.format("f", "o")} AND f.valid_to IS NULL AND f.seq < o.seq)
+ORDER BY r.seq"""
+"""Each open relationship that an older one says, and the oldest that does."""
 _MERGE_EDGE: Final = """
-UPDATE relationships AS kept SET by_hand = greatest(kept.by_hand, twin.by_hand),
-  confidence = greatest(kept.confidence, twin.confidence),
-  valid_from = least(kept.valid_from, twin.valid_from)
-FROM relationships AS twin WHERE kept.id = %s AND twin.id = %s"""
+UPDATE relationships AS kept SET by_hand = {greatest}(kept.by_hand, twin.by_hand),
+  confidence = {greatest}(kept.confidence, twin.confidence),
+  valid_from = {least}(kept.valid_from, twin.valid_from)
+FROM relationships AS twin WHERE kept.id = ? AND twin.id = ?"""
 _FOLLOW_UNDO: Final = """
 UPDATE {table} SET {flag} = 1 - {flag},
   {change} = (SELECT max(h.change_id) FROM history AS h WHERE h.memory_id = {table}.{memory})
-WHERE {memory} = ANY (%(memory_ids)s::text[]) AND {change} IN (
-  SELECT h.change_id FROM history AS h
-  WHERE h.event = 'UPDATE' AND h.change_id = ANY (%(change_ids)s::bigint[]))"""
-_SELECT_TEXTS: Final = f"""
+WHERE {memory} {among} AND {change} IN (
+  SELECT h.change_id FROM history AS h WHERE h.event = 'UPDATE' AND h.change_id {among})"""
+_SELECT_TEXTS: Final = """
 SELECT e.name, e.type FROM entities AS e JOIN entity_sources AS x ON x.entity_id = e.id
-WHERE x.memory_id {_AMONG}
+WHERE x.memory_id {0}
 UNION SELECT r.relationship, r.temporal_context FROM relationships AS r
-JOIN relationship_sources AS x ON x.relationship_id = r.id WHERE x.memory_id {_AMONG}
-UNION SELECT alias, NULL FROM entity_aliases WHERE memory_id {_AMONG}
-UNION SELECT name, type FROM entity_sources WHERE memory_id {_AMONG}
-UNION SELECT temporal_context, NULL FROM relationship_sources WHERE memory_id {_AMONG}"""
-_FORGET_CONTEXTS: Final = f"""
+JOIN relationship_sources AS x ON x.relationship_id = r.id WHERE x.memory_id {0}
+UNION SELECT alias, NULL FROM entity_aliases WHERE memory_id {0}
+UNION SELECT name, type FROM entity_sources WHERE memory_id {0}
+UNION SELECT temporal_context, NULL FROM relationship_sources WHERE memory_id {0}"""
+_FORGET_CONTEXTS: Final = """
 UPDATE relationships SET temporal_context = NULL WHERE by_hand = 0
-AND id IN (SELECT relationship_id FROM relationship_sources WHERE memory_id {_AMONG})"""
-_FORGET_TYPES: Final = f"""
+AND id IN (SELECT relationship_id FROM relationship_sources WHERE memory_id {among})"""
+_FORGET_TYPES: Final = """
 UPDATE entities AS e SET type = (
   SELECT x.type FROM entity_sources AS x
-  WHERE x.entity_id = e.id AND x.type IS NOT NULL AND NOT x.memory_id {_AMONG}
-  ORDER BY x.updated_at DESC NULLS LAST, x.seq DESC LIMIT 1)
-WHERE e.by_hand = 0 AND e.type IS NOT NULL AND EXISTS (
-  SELECT 1 FROM entity_sources AS x
-  WHERE x.entity_id = e.id AND x.type = e.type AND x.memory_id {_AMONG})"""
+  WHERE x.entity_id = e.id AND x.type IS NOT NULL AND NOT x.memory_id {among}
+  ORDER BY x.updated_at DESC NULLS LAST, x.{number} DESC LIMIT 1)
+WHERE e.by_hand = 0 AND e.type IS NOT NULL AND e.id IN (
+  SELECT x.entity_id FROM entity_sources AS x WHERE x.type = e.type AND x.memory_id {among})"""
 _SELECT_HELD: Final = """
 SELECT name FROM entities UNION SELECT type FROM entities UNION SELECT alias FROM entity_aliases
 UNION SELECT relationship FROM relationships UNION SELECT temporal_context FROM relationships
@@ -100,15 +99,14 @@ _IS_SAID: Final = {
 }
 """By table what an export tells of rows ``t``: no memory speaks of the others any more."""
 _SELECT_SAME_ENTITY: Final = """
-SELECT id FROM entities
-WHERE (id = %(id)s OR name_key = %(key)s) AND user_id IS NOT DISTINCT FROM %(user_id)s::text
-ORDER BY id = %(id)s DESC LIMIT 1"""
+SELECT id FROM entities WHERE (id = ? AND user_id IS NOT DISTINCT FROM ?)
+  OR (name_key = ? AND user_id IS NOT DISTINCT FROM ?)
+ORDER BY id = ? DESC LIMIT 1"""
 _SELECT_SAME_EDGE: Final = """
 SELECT id FROM relationships
-WHERE source_id = %(source_id)s AND target_id = %(target_id)s AND (id = %(id)s
-  OR (relationship = %(relationship)s AND valid_from = %(valid_from)s
-    AND valid_to IS NOT DISTINCT FROM %(valid_to)s::text))
-ORDER BY id = %(id)s DESC, seq LIMIT 1"""
+WHERE source_id = ? AND target_id = ? AND (id = ?
+  OR (relationship = ? AND valid_from = ? AND valid_to IS NOT DISTINCT FROM ?))
+ORDER BY id = ? DESC, seq LIMIT 1"""
 
 
 class GraphMaintenance(Table):
@@ -117,67 +115,73 @@ class GraphMaintenance(Table):
     # Merging -------------------------------------------------------------------------------------
     def merge(self, keep: str, other: str) -> None:
         for kind in ("source", "target"):
-            sql = f"UPDATE relationships SET {kind}_id = %s WHERE {kind}_id = %s"
+            sql = f"UPDATE relationships SET {kind}_id = ? WHERE {kind}_id = ?"
             self._db.run(sql, (keep, other))
-        self._db.run("UPDATE entity_aliases SET entity_id = %s WHERE entity_id = %s", (keep, other))
+        self._db.run("UPDATE entity_aliases SET entity_id = ? WHERE entity_id = ?", (keep, other))
         self._copy_sources("entity", other, keep)
-        self._db.run(_MERGE_ENTITY, (keep, other))
-        self._db.run("DELETE FROM entities WHERE id = %s", (other,))
+        self._db.run(_MERGE_ENTITY.format(greatest=self._db.GREATEST), (keep, other))
+        self._db.run("DELETE FROM entities WHERE id = ?", (other,))
         self._merge_duplicates(keep)
 
     def _merge_duplicates(self, entity_id: str) -> None:
         """Merge the open relationships of an entity that say the same."""
-        for twin, kept in self._db.rows(_SELECT_TWINS, {"id": entity_id}):
+        merge = _MERGE_EDGE.format(greatest=self._db.GREATEST, least=self._db.LEAST)
+        for twin, kept in self._db.rows(_SELECT_TWINS, (entity_id, entity_id)):
             self._copy_sources("relationship", twin, kept)
-            self._db.run(_MERGE_EDGE, (kept, twin))
-            self._db.run("DELETE FROM relationships WHERE id = %s", (twin,))
+            self._db.run(merge, (kept, twin))
+            self._db.run("DELETE FROM relationships WHERE id = ?", (twin,))
 
     def _copy_sources(self, kind: str, source_id: str, target_id: str) -> None:
         closing = ("closing_change_id",) if kind == "relationship" else ()
         columns = ", ".join((*_SOURCE, *STATEMENT_COLUMNS[kind], *closing))
         sql = f"""INSERT INTO {kind}_sources ({kind}_id, {columns})
-SELECT %s, {columns} FROM {kind}_sources WHERE {kind}_id = %s ORDER BY seq
-ON CONFLICT (agent_id, {kind}_id, memory_id) DO NOTHING"""
+SELECT ?, {columns} FROM {kind}_sources WHERE {kind}_id = ?
+ORDER BY {self._db.SOURCE_NUMBER} ON CONFLICT DO NOTHING"""
         self._db.run(sql, (target_id, source_id))
 
     # Undoing -------------------------------------------------------------------------------------
     def follow_undo(self, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
-        values = {"memory_ids": list(memory_ids), "change_ids": list(change_ids)}
+        values = (self._db.listed(memory_ids), self._db.listed(change_ids))
         of_source = {"flag": "is_undone", "change": "change_id", "memory": "memory_id"}
         of_closing = {
             "flag": "closing_is_undone",
             "change": "closing_change_id",
             "memory": "closed_by",
         }
-        for table in ("entity_sources", "relationship_sources"):
-            self._db.run(_FOLLOW_UNDO.format(table=table, **of_source), values)
-        for table in _CLOSED:
-            self._db.run(_FOLLOW_UNDO.format(table=table, **of_closing), values)
+        for table, columns in (
+            ("entity_sources", of_source),
+            ("relationship_sources", of_source),
+            *((table, of_closing) for table in _CLOSED),
+        ):
+            sql = _FOLLOW_UNDO.format(table=table, among=self._db.AMONG, **columns)
+            self._db.run(sql, values)
 
     def restore_to(self, moment: datetime) -> None:
         stamp = format_time(moment)
-        self._db.run("DELETE FROM relationships WHERE created_at > %s", (stamp,))
+        self._db.run("DELETE FROM relationships WHERE created_at > ?", (stamp,))
         for table in _CLOSED:
-            sql = f"UPDATE {table} SET valid_to = NULL, closed_by = NULL WHERE valid_to > %s"
+            sql = f"UPDATE {table} SET valid_to = NULL, closed_by = NULL WHERE valid_to > ?"
             self._db.run(sql, (stamp,))
         for kind in STATEMENT_COLUMNS:
-            self._db.run(f"DELETE FROM {kind}_sources WHERE created_at > %s", (stamp,))
+            self._db.run(f"DELETE FROM {kind}_sources WHERE created_at > ?", (stamp,))
         # A relationship that stays may join entities that a clock that was ahead made.
-        sql = f"DELETE FROM entities AS e WHERE e.created_at > %s AND {_IS_NO_END}"
+        sql = f"DELETE FROM entities AS e WHERE e.created_at > ? AND {_IS_NO_END}"
         self._db.run(sql, (stamp,))
 
     # Erasing -------------------------------------------------------------------------------------
     def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
-        rows = self._db.rows(_SELECT_TEXTS, {"ids": list(memory_ids)})
-        return {text for row in rows for text in row if text is not None}
+        sql = _SELECT_TEXTS.format(self._db.AMONG)
+        rows = self._db.rows(sql, (self._db.listed(memory_ids),) * 5)
+        return {text for row in rows for text in row if isinstance(text, str)}
 
     def texts(self) -> set[str]:
-        return {text for (text,) in self._db.rows(_SELECT_HELD) if text is not None}
+        return {text for (text,) in self._db.rows(_SELECT_HELD) if isinstance(text, str)}
 
     def erase(self, memory_ids: Sequence[str]) -> None:
-        ids = {"ids": list(memory_ids)}
-        self._db.run(_FORGET_CONTEXTS, ids)
-        self._db.run(_FORGET_TYPES, ids)
+        ids, among = self._db.listed(memory_ids), self._db.AMONG
+        self._db.run(_FORGET_CONTEXTS.format(among=among), (ids,))
+        types = _FORGET_TYPES.format(among=among, number=self._db.SOURCE_NUMBER)
+        self._db.run(types, (ids, ids))
         self.sweep()
 
     def sweep(self) -> None:
@@ -197,8 +201,7 @@ closing_is_undone = 0 WHERE closed_by IS NOT NULL AND {is_lost}"""
     def iterate_entities(self) -> Iterator[dict[str, Any]]:
         for row in self._paged("entities", ENTITY_COLUMNS):
             aliases = self._db.rows(
-                "SELECT alias, memory_id FROM entity_aliases WHERE entity_id = %s"
-                " ORDER BY alias_id",
+                "SELECT alias, memory_id FROM entity_aliases WHERE entity_id = ? ORDER BY alias_id",
                 (row["id"],),
             )
             yield {**exported_entity(row, aliases), **self._exported_sources("entity", row)}
@@ -209,7 +212,7 @@ closing_is_undone = 0 WHERE closed_by IS NOT NULL AND {is_lost}"""
 
     def _paged(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
         sql = f"""SELECT {", ".join(columns)}, seq FROM {table} AS t
-WHERE seq > %s AND {_IS_SAID[table]} ORDER BY seq LIMIT %s"""
+WHERE seq > ? AND {_IS_SAID[table]} ORDER BY seq LIMIT ?"""
         after = BEFORE_ALL
         while rows := self._db.rows(sql, (after, _PAGE)):
             for row in rows:
@@ -219,13 +222,14 @@ WHERE seq > %s AND {_IS_SAID[table]} ORDER BY seq LIMIT %s"""
     def _exported_sources(self, kind: str, summary: Mapping[str, Any]) -> dict[str, Any]:
         """Return the memories behind a row, and what each says otherwise than the row does."""
         names = ", ".join(("memory_id", "is_undone", *STATEMENT_COLUMNS[kind]))
-        sql = f"SELECT {names} FROM {kind}_sources WHERE {kind}_id = %s ORDER BY seq"
+        sql = f"SELECT {names} FROM {kind}_sources WHERE {kind}_id = ?"
+        sql += f" ORDER BY {self._db.SOURCE_NUMBER}"
         return exported_sources(kind, summary, self._db.rows(sql, (summary["id"],)))
 
     def import_entity(self, values: Mapping[str, Any], moment: str) -> str:
         user_id = values.get("user_id")
         key = name_key(values["name"], user_id)
-        asked = {"id": values["id"], "key": key, "user_id": user_id}
+        asked = (values["id"], user_id, key, user_id, values["id"])
         entity_id = self._db.value(_SELECT_SAME_ENTITY, asked)
         if entity_id is None:
             columns = imported_row(ENTITY_COLUMNS, values, moment)
@@ -239,17 +243,17 @@ WHERE seq > %s AND {_IS_SAID[table]} ORDER BY seq LIMIT %s"""
     def _import_aliases(self, entity_id: str, values: Mapping[str, Any]) -> None:
         learned = values.get("alias_sources", {})
         for alias in values.get("aliases", ()):
-            select_alias = "SELECT 1 FROM entity_aliases WHERE entity_id = %s AND alias = %s"
+            select_alias = "SELECT 1 FROM entity_aliases WHERE entity_id = ? AND alias = ?"
             if self._db.row(select_alias, (entity_id, alias)) is None:
                 self._db.run(
                     "INSERT INTO entity_aliases (entity_id, alias, alias_key, memory_id)"
-                    " VALUES (%s, %s, %s, %s)",
+                    " VALUES (?, ?, ?, ?)",
                     (entity_id, alias, name_key(alias, values.get("user_id")), learned.get(alias)),
                 )
 
     def import_edge(self, values: Mapping[str, Any], moment: str) -> bool:
-        names = ("id", "source_id", "relationship", "target_id", "valid_to", "valid_from")
-        existing_id = self._db.value(_SELECT_SAME_EDGE, {name: values.get(name) for name in names})
+        names = ("source_id", "target_id", "id", "relationship", "valid_from", "valid_to", "id")
+        existing_id = self._db.value(_SELECT_SAME_EDGE, tuple(map(values.get, names)))
         edge_id = existing_id
         if existing_id is None:
             columns = imported_row(EDGE_COLUMNS, values, moment)
@@ -260,16 +264,17 @@ WHERE seq > %s AND {_IS_SAID[table]} ORDER BY seq LIMIT %s"""
         return existing_id is None
 
     def has_both_entities(self, values: Mapping[str, Any]) -> bool:
-        sql = """SELECT count(*) FROM entities
-WHERE id = ANY (%s::text[]) AND user_id IS NOT DISTINCT FROM %s::text"""
+        sql = f"""SELECT count(*) FROM entities
+WHERE id {self._db.AMONG} AND user_id IS NOT DISTINCT FROM ?"""
         ends = {values["source_id"], values["target_id"]}
-        return bool(self._db.value(sql, (list(ends), values.get("user_id"))) == len(ends))
+        count = self._db.value(sql, (self._db.listed(ends), values.get("user_id")))
+        return bool(count == len(ends))
 
     def _is_taken(self, table: str, graph_id: str) -> bool:
-        return self._db.row(f"SELECT 1 FROM {table} WHERE id = %s", (graph_id,)) is not None
+        return self._db.row(f"SELECT 1 FROM {table} WHERE id = ?", (graph_id,)) is not None
 
     def _insert(self, table: str, values: Mapping[str, Any]) -> str:
-        placeholders = ", ".join(["%s"] * len(values))
+        placeholders = ", ".join("?" * len(values))
         sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({placeholders}) RETURNING id"
         return str(self._db.value(sql, tuple(map(column_value, values.values()))))
 
@@ -279,7 +284,7 @@ WHERE id = ANY (%s::text[]) AND user_id IS NOT DISTINCT FROM %s::text"""
         """Import the memories behind a row, with what each says."""
         names = ("memory_id", "is_undone", *STATEMENT_COLUMNS[kind])
         sql = f"""INSERT INTO {kind}_sources ({kind}_id, {", ".join(names)})
-VALUES (%s{", %s" * len(names)}) ON CONFLICT (agent_id, {kind}_id, memory_id) DO NOTHING"""
+VALUES (?{", ?" * len(names)}) ON CONFLICT DO NOTHING"""
         rows = imported_sources(kind, values, moment)
         if rows:
             self._db.run_many(sql, [(graph_id, *row) for row in rows])
