@@ -1,8 +1,7 @@
-"""The tables of the graph: entities, relationships, and which memories each was read from.
+"""The tables of the graph in PostgreSQL: its relationships at a moment, and how they are closed.
 
-A row is out of sight while no memory that says so is there: ``graph_edges`` and ``graph_entities``
-are the views of what is in sight. What is asked for a time in the past is asked of ``_PAST``, where
-a memory that was deleted later still counts.
+What is asked for a time in the past is asked of ``_PAST``, where a memory that was deleted later
+still counts.
 """
 
 from __future__ import annotations
@@ -10,20 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agent_memory.models.graph import EdgeView, EntityView
+from agent_memory.models.graph import EdgeView
 from agent_memory.storage import graph_tables
 from agent_memory.storage.change_records import Closing, GraphMoment
 from agent_memory.storage.graph_rows import (
     EDGE_VIEW,
-    ENTITY_VIEW,
     edge_of_row,
-    entities_of_rows,
-    grouped,
     without_twins,
 )
-from agent_memory.storage.postgres.connection import Database, Row
-from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.postgres.tables.agent import AgentTable
+from agent_memory.storage.postgres.connection import Database
 from agent_memory.storage.postgres.tables.run_graph import (
     HOLDS_IN_RUN,
     SOURCE_NAME,
@@ -31,6 +25,7 @@ from agent_memory.storage.postgres.tables.run_graph import (
     RunGraph,
     edges_of_run,
 )
+from agent_memory.storage.sql import graph
 
 _EDGE: Final = ", ".join(EDGE_VIEW)
 _EXISTED: Final = """(EXISTS (SELECT 1 FROM memories AS m WHERE m.id = {0})
@@ -85,145 +80,21 @@ _SAID_AGAIN: Final = {
   updated_at = excluded.updated_at,""",
 }
 """What becomes of a memory's statement that it makes again; one that was undone is made anew."""
-_SELECT_BY_KEY: Final = """
-SELECT id FROM (
-  SELECT 0 AS place, seq, id FROM entities
-  WHERE name_key = %(key)s AND user_id IS NOT DISTINCT FROM %(user_id)s::text
-  UNION ALL SELECT 1, e.seq, e.id FROM entity_aliases AS a JOIN entities AS e ON e.id = a.entity_id
-  WHERE a.alias_key = %(key)s AND e.user_id IS NOT DISTINCT FROM %(user_id)s::text) AS known
-ORDER BY place, seq LIMIT 1"""
-_SELECT_BY_KEYS: Final = f"""
-SELECT g.id, g.name_key FROM entities AS g
-WHERE g.name_key = ANY (%(keys)s::text[]) AND {_IN_SCOPE}
-UNION ALL SELECT g.id, a.alias_key FROM entity_aliases AS a JOIN entities AS g ON g.id = a.entity_id
-WHERE a.alias_key = ANY (%(keys)s::text[]) AND {_IN_SCOPE}
-UNION ALL SELECT g.id, lower(btrim(g.name)) FROM entities AS g WHERE g.name_key IS NULL
-AND lower(btrim(g.name)) = ANY (%(keys)s::text[]) AND {_IN_SCOPE}"""
 
 
-class GraphTable(Table):
+class GraphTable(graph.GraphTable):
     """The tables of the graph: entities, relationships, and their sources."""
+
+    _db: Database
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._agent = AgentTable(database)
         self._runs = RunGraph(database)
 
-    # Names ---------------------------------------------------------------------------------------
-    def rows_without_key(self) -> list[Row]:
-        return self._db.rows("""
-SELECT 'entity' AS kind, seq AS place, name, user_id FROM entities WHERE name_key IS NULL
-UNION ALL SELECT 'alias', a.alias_id, a.alias, e.user_id
-FROM entity_aliases AS a JOIN entities AS e ON e.id = a.entity_id WHERE a.alias_key IS NULL
-ORDER BY kind DESC, place""")
+    @property
+    def _agent_id(self) -> str:
+        return self._db.agent_id
 
-    def id_of_row(self, row_id: int) -> str:
-        return str(self._db.value("SELECT id FROM entities WHERE seq = %s", (row_id,)))
-
-    def set_key(self, kind: str, row: int, key: str) -> None:
-        if kind == "entity":
-            self._db.run("UPDATE entities SET name_key = %s WHERE seq = %s", (key, row))
-        else:
-            self._db.run("UPDATE entity_aliases SET alias_key = %s WHERE alias_id = %s", (key, row))
-
-    def find(self, key: str, user_id: str | None) -> str | None:
-        entity_id = self._db.value(_SELECT_BY_KEY, {"key": key, "user_id": user_id})
-        return None if entity_id is None else str(entity_id)
-
-    def find_all(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
-        key_of_id: dict[str, str] = {}
-        values = {"keys": list(keys), "user_id": user_id}
-        for entity_id, key in self._db.rows(_SELECT_BY_KEYS, values):
-            key_of_id.setdefault(entity_id, key)
-        return key_of_id
-
-    def names(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
-        sql = "SELECT id, name, type FROM entities WHERE id = ANY (%s::text[])"
-        return {row[0]: (row[1], row[2]) for row in self._db.rows(sql, (list(ids),))}
-
-    def unarchived_ids(self, memory_ids: Sequence[str]) -> set[str]:
-        sql = "SELECT id FROM memories WHERE archived = 0 AND id = ANY (%s::text[])"
-        return {memory_id for (memory_id,) in self._db.rows(sql, (list(memory_ids),))}
-
-    # Entities ------------------------------------------------------------------------------------
-    def insert_entity(self, values: Mapping[str, Any]) -> str:
-        return self._insert("entities", values)
-
-    def insert_edge(self, values: Mapping[str, Any]) -> str:
-        return self._insert("relationships", values)
-
-    def _insert(self, table: str, values: Mapping[str, Any]) -> str:
-        columns = {name: value for name, value in values.items() if value is not None}
-        placeholders = ", ".join(["%s"] * len(columns))
-        sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({placeholders}) RETURNING id"
-        return str(self._db.value(sql, tuple(columns.values())))
-
-    def update_entity(self, entity_id: str, values: Mapping[str, Any], now: str) -> None:
-        settings = "".join(f"{name} = %s, " for name in values)
-        sql = f"UPDATE entities SET {settings}updated_at = %s WHERE id = %s"
-        self._db.run(sql, (*values.values(), now, entity_id))
-
-    def entity_row(self, entity_id: str) -> dict[str, Any]:
-        names = ("id", "name", "name_key", "type", "confidence", "user_id", "by_hand")
-        row = self._db.row(f"SELECT {', '.join(names)} FROM entities WHERE id = %s", (entity_id,))
-        return dict(zip(names, row or (), strict=False))
-
-    def add_alias(self, entity_id: str, alias: str, key: str, memory_id: str | None) -> None:
-        sql = """INSERT INTO entity_aliases (entity_id, alias, alias_key, memory_id)
-VALUES (%s, %s, %s, %s)"""
-        self._db.run(sql, (entity_id, alias, key, memory_id))
-
-    def entities(
-        self,
-        *,
-        user_id: str | None,
-        run_id: str | None = None,
-        ids: Sequence[str] | None = None,
-        out_of_sight: bool = False,
-        after: str | None = None,
-        limit: int = -1,
-    ) -> list[EntityView]:
-        if run_id is not None:
-            own = self._agent.agent_id
-            of_run = self._runs.entities(run_id, user_id=user_id, ids=ids, agent_id=own)
-            known = [view.id for view in of_run]
-            of_run = of_run[known.index(after) + 1 if after in known else 0 :]
-            return of_run if limit < 0 else of_run[:limit]
-        among = "" if ids is None else "AND g.id = ANY (%(ids)s::text[])"
-        behind = (
-            "" if after is None else "AND g.seq > (SELECT seq FROM entities WHERE id = %(after)s)"
-        )
-        sql = f"""SELECT {", ".join(ENTITY_VIEW)}
-FROM {"entities" if out_of_sight else "graph_entities"} AS g
-WHERE {_IN_SCOPE} {among} {behind}
-ORDER BY g.seq LIMIT %(limit)s"""
-        values = {"ids": None if ids is None else list(ids), "user_id": user_id, "after": after}
-        rows = self._db.rows(sql, {**values, "limit": None if limit < 0 else limit})
-        entity_ids = [row[0] for row in rows]
-        return entities_of_rows(
-            rows,
-            agent_id=self._agent.agent_id,
-            aliases=self._aliases(entity_ids),
-            sources=self._sources("entity", entity_ids),
-        )
-
-    def ids_read_from(self, memory_id: str, *, kind: str) -> list[str]:
-        sql = f"""SELECT {kind}_id FROM {kind}_sources
-WHERE memory_id = %s AND is_undone = 0 ORDER BY seq"""
-        return [graph_id for (graph_id,) in self._db.rows(sql, (memory_id,))]
-
-    def _aliases(self, ids: list[str]) -> dict[str, list[str]]:
-        sql = """SELECT a.entity_id, a.alias FROM entity_aliases AS a
-WHERE a.entity_id = ANY (%s::text[]) ORDER BY a.alias_id"""
-        return grouped(self._db.rows(sql, (ids,)) if ids else ())
-
-    def _sources(self, kind: str, ids: list[str]) -> dict[str, list[str]]:
-        sql = f"""SELECT x.{kind}_id, x.memory_id FROM {kind}_sources AS x
-JOIN memories AS m ON m.id = x.memory_id
-WHERE x.is_undone = 0 AND x.{kind}_id = ANY (%s::text[]) ORDER BY x.seq"""
-        return grouped(self._db.rows(sql, (ids,)) if ids else ())
-
-    # Relationships -------------------------------------------------------------------------------
     def edges(
         self,
         when: GraphMoment,
@@ -250,7 +121,7 @@ ORDER BY g.seq LIMIT %(limit)s"""
         rows = self._db.rows(
             sql, {**_values(when), "among": wanted, "limit": None if limit < 0 else limit}
         )
-        own = self._agent.agent_id
+        own = self._agent_id
         if is_of_run:
             return [edge_of_row(row[:-1], agent_id=own, sources=row[-1] or ()) for row in rows]
         sources = self._sources("relationship", [row[0] for row in rows])
@@ -291,40 +162,6 @@ ORDER BY seq LIMIT 1"""
         values = {**_values(when), "entity_id": entity_id, "others": list(others)}
         row = self._db.row(sql, values)
         return None if row is None else (str(row[0]), str(row[1]))
-
-    def open_edges(
-        self,
-        source_id: str,
-        relationship: str,
-        target_id: str | None = None,
-        *,
-        run_id: str | None = None,
-    ) -> list[Row]:
-        if run_id is not None:
-            return self._runs.open_edges(run_id, source_id, relationship, target_id)
-        sql = """SELECT id, target_id, valid_from,
-  (SELECT r.run_id FROM relationships AS r WHERE r.id = g.id AND r.by_hand = 1)
-FROM graph_edges AS g WHERE source_id = %s AND relationship = %s AND valid_to IS NULL
-AND target_id = coalesce(%s::text, target_id) ORDER BY seq"""
-        return self._db.rows(sql, (source_id, relationship, target_id))
-
-    def confirm_edge(
-        self,
-        edge_id: str,
-        *,
-        confidence: float,
-        context: str | None,
-        start: str,
-        now: str,
-    ) -> None:
-        sql = """UPDATE relationships SET confidence = greatest(confidence, %s), updated_at = %s,
-valid_from = least(valid_from, %s), temporal_context = coalesce(%s, temporal_context)
-WHERE id = %s"""
-        self._db.run(sql, (confidence, now, start, context, edge_id))
-
-    def mark_by_hand(self, kind: str, graph_id: str) -> None:
-        table = "entities" if kind == "entity" else "relationships"
-        self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = %s AND by_hand = 0", (graph_id,))
 
     def close_edge(self, edge_id: str, closing: Closing, *, but_in_runs: Sequence[str]) -> None:
         sql = f"""UPDATE relationships SET valid_to = greatest(valid_from, %(at)s),
@@ -370,12 +207,6 @@ VALUES ({", ".join(["%s"] * len(columns))})
 ON CONFLICT (agent_id, {kind}_id, memory_id) DO UPDATE SET {_SAID_AGAIN[kind] if values else ""}
   change_id = CASE x.is_undone WHEN 0 THEN x.change_id ELSE excluded.change_id END, is_undone = 0"""
         self._db.run(sql, tuple(columns.values()))
-
-    def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
-        sql = """SELECT id, user_id,
-  (SELECT max(change_id) FROM history WHERE memory_id = memories.id), run_id
-FROM memories WHERE id = ANY (%s::text[])"""
-        return {row[0]: row[1:] for row in self._db.rows(sql, (list(memory_ids),))}
 
 
 def _edges(when: GraphMoment) -> str:
