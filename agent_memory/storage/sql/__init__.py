@@ -6,6 +6,7 @@ needs, is added by a class of its own, in the module of that table in its folder
 
 # Without postponed annotations, of which a NamedTuple would compile each: hooks import this.
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol
 
 from agent_memory.storage.records import Row
@@ -28,6 +29,9 @@ class SQLDatabase(Protocol):
 
     def listed(self, values: Iterable[Any]) -> object:
         """Return the values that ``AMONG`` stands for, as one."""
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """Let what the body did be undone by an error in it, and the transaction go on."""
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Execute a statement and return how many rows it changed itself, without triggers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import apsw
@@ -95,6 +95,10 @@ class Statements(ABC):
     def listed(values: Iterable[Any]) -> str:
         """Return the values that ``AMONG`` stands for, as one."""
         return to_json(list(values))
+
+    def savepoint(self) -> AbstractContextManager[None]:
+        """Let a statement in the body be undone by an error in it, as SQLite does by itself."""
+        return nullcontext()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
         """Execute a statement and return how many rows it changed itself, without triggers."""
