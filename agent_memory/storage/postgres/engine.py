@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from agent_memory.storage.postgres.tables.memory_rows import MemoryRowTable
     from agent_memory.storage.postgres.tables.statistics import StatisticsQueries
     from agent_memory.storage.postgres.tables.tombstones import TombstoneTable
-    from agent_memory.storage.postgres.tables.usage import UsageQueries
     from agent_memory.storage.postgres.vector_index import VectorIndex
     from agent_memory.storage.sql.graph_maintenance import GraphMaintenance
     from agent_memory.storage.sql.rejections import RejectionTable
     from agent_memory.storage.sql.reviews import ReviewTable
+    from agent_memory.storage.sql.usage import UsageQueries
 
 
 Value = TypeVar("Value")
@@ -119,7 +119,7 @@ class PostgresEngine:
 
     @cached_property
     def usage(self) -> UsageQueries:
-        from agent_memory.storage.postgres.tables.usage import UsageQueries  # noqa: PLC0415
+        from agent_memory.storage.sql.usage import UsageQueries  # noqa: PLC0415
 
         return UsageQueries(self.database)
 

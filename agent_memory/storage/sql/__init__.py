@@ -20,6 +20,8 @@ class SQLDatabase(Protocol):
     GREATEST: str
     LEAST: str
     """The functions that return the greatest and the least of their values, none of them NULL."""
+    AS_BYTES: str
+    """The SQL of the bytes of a text, whose name is put into it."""
     SOURCE_NUMBER: str
     """The column that numbers the rows of ``entity_sources`` and ``relationship_sources``."""
 

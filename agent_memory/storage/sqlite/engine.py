@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from agent_memory.models.agent import CheckReport
     from agent_memory.runtime.event_log import EventFile
     from agent_memory.storage.sql.reviews import ReviewTable
+    from agent_memory.storage.sql.usage import UsageQueries
     from agent_memory.storage.sqlite.file_operations import FileOperations
     from agent_memory.storage.sqlite.similarity import SimilarityQueries
     from agent_memory.storage.sqlite.stored_rows import StoredRows
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from agent_memory.storage.sqlite.tables.rejections import RejectionTable
     from agent_memory.storage.sqlite.tables.statistics import StatisticsQueries
     from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
-    from agent_memory.storage.sqlite.tables.usage import UsageQueries
     from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 Value = TypeVar("Value")
@@ -123,7 +123,7 @@ class SQLiteEngine:
 
     @cached_property
     def usage(self) -> UsageQueries:
-        from agent_memory.storage.sqlite.tables.usage import UsageQueries  # noqa: PLC0415
+        from agent_memory.storage.sql.usage import UsageQueries  # noqa: PLC0415
 
         return UsageQueries(self.database)
 

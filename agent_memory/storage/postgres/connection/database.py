@@ -398,6 +398,7 @@ class Database:
     AMONG = "= ANY (?)"
     GREATEST = "greatest"
     LEAST = "least"
+    AS_BYTES = "convert_to({}, 'UTF8')"
     SOURCE_NUMBER = "seq"
 
     @staticmethod

@@ -89,6 +89,7 @@ class Statements(ABC):
     AMONG = "IN (SELECT value FROM json_each(?))"
     GREATEST = "max"
     LEAST = "min"
+    AS_BYTES = "CAST({} AS BLOB)"
     SOURCE_NUMBER = "rowid"
 
     @staticmethod
