@@ -5,56 +5,16 @@ needs, is added by a class of its own, in the module of that table in its folder
 """
 
 # Without postponed annotations, of which a NamedTuple would compile each: hooks import this.
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from agent_memory.storage.records import Row
-
-
-class SQLDatabase(Protocol):
-    """What the tables ask of the database of either engine."""
-
-    AMONG: str
-    """The SQL of "is one of these", behind a column. ``listed`` makes the value of it."""
-    GREATEST: str
-    LEAST: str
-    """The functions that return the greatest and the least of their values, none of them NULL."""
-    AS_BYTES: str
-    """The SQL of the bytes of a text, whose name is put into it."""
-    SOURCE_NUMBER: str
-    """The column that numbers the rows of ``entity_sources`` and ``relationship_sources``."""
-
-    @property
-    def location(self) -> str:
-        """Where the memories are, for messages."""
-
-    def listed(self, values: Iterable[Any]) -> object:
-        """Return the values that ``AMONG`` stands for, as one."""
-
-    def savepoint(self) -> AbstractContextManager[None]:
-        """Let what the body did be undone by an error in it, and the transaction go on."""
-
-    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Execute a statement and return how many rows it changed itself, without triggers."""
-
-    def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        """Execute a statement for each of many value lists."""
-
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """Return all rows."""
-
-    def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
-        """Return the first row, or ``None``."""
-
-    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - any column
-        """Return the first column of the first row, or ``None``."""
+if TYPE_CHECKING:
+    from agent_memory.storage.sql.database import SQLDatabase
 
 
 class Table:
     """A table or an index of one agent. It begins no transaction: its caller has one open."""
 
-    def __init__(self, database: SQLDatabase) -> None:
+    def __init__(self, database: "SQLDatabase") -> None:
         self._db = database
 
 

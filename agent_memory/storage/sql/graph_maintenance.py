@@ -40,10 +40,8 @@ _SELECT_TWINS: Final = f"""
 SELECT r.id, o.id FROM relationships AS r JOIN relationships AS o
   ON {_SAY_THE_SAME.format("o", "r")} AND o.seq < r.seq
 WHERE (r.source_id = ? OR r.target_id = ?) AND r.valid_to IS NULL AND o.valid_to IS NULL
-  AND NOT EXISTS (SELECT 1 FROM relationships AS f
-    WHERE {_SAY_THE_SAME.format("f", "o")} AND f.valid_to IS NULL AND f.seq < o.seq)
-ORDER BY r.seq"""
-"""Each open relationship that an older one says, and the oldest that does."""
+ORDER BY r.seq, o.seq"""
+"""Each open relationship that older ones say, and those that do, the oldest first."""
 _MERGE_EDGE: Final = """
 UPDATE relationships AS kept SET by_hand = {greatest}(kept.by_hand, twin.by_hand),
   confidence = {greatest}(kept.confidence, twin.confidence),
@@ -70,8 +68,9 @@ UPDATE entities AS e SET type = (
   SELECT x.type FROM entity_sources AS x
   WHERE x.entity_id = e.id AND x.type IS NOT NULL AND NOT x.memory_id {among}
   ORDER BY x.updated_at DESC NULLS LAST, x.{number} DESC LIMIT 1)
-WHERE e.by_hand = 0 AND e.type IS NOT NULL AND e.id IN (
-  SELECT x.entity_id FROM entity_sources AS x WHERE x.type = e.type AND x.memory_id {among})"""
+WHERE e.by_hand = 0 AND e.type IS NOT NULL AND EXISTS (
+  SELECT 1 FROM entity_sources AS x
+  WHERE x.entity_id = e.id AND x.type = e.type AND x.memory_id {among})"""
 _SELECT_HELD: Final = """
 SELECT name FROM entities UNION SELECT type FROM entities UNION SELECT alias FROM entity_aliases
 UNION SELECT relationship FROM relationships UNION SELECT temporal_context FROM relationships
@@ -126,7 +125,10 @@ class GraphMaintenance(Table):
     def _merge_duplicates(self, entity_id: str) -> None:
         """Merge the open relationships of an entity that say the same."""
         merge = _MERGE_EDGE.format(greatest=self._db.GREATEST, least=self._db.LEAST)
+        oldest: dict[str, str] = {}
         for twin, kept in self._db.rows(_SELECT_TWINS, (entity_id, entity_id)):
+            oldest.setdefault(twin, kept)
+        for twin, kept in oldest.items():
             self._copy_sources("relationship", twin, kept)
             self._db.run(merge, (kept, twin))
             self._db.run("DELETE FROM relationships WHERE id = ?", (twin,))

@@ -105,8 +105,10 @@ class ReviewTable(Table):
         return 0
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
-        if self._db.row("SELECT 1 FROM reviews LIMIT 1") is None:
-            return {}  # as in most stores, and asked for hundreds of rows
+        # As in most stores, and asked for hundreds of rows. By the highest number, as PostgreSQL
+        # looks for any one through the reviews of all agents.
+        if self._db.value("SELECT max(review_id) FROM reviews") is None:
+            return {}
         sql = _SELECT_NEWER.format(among=self._db.AMONG)
         return dict(self._db.rows(sql, (self._db.listed(row_ids),)))
 
