@@ -73,8 +73,8 @@ class RetrievalVerbs(OpenMemory):
         must hold. Weaker hits come last, with ``passed_gate`` false; ``include_weak=False`` leaves
         them out. ``min_confidence`` (0 to 1) drops what is less likely to be relevant.
         ``similarity_threshold`` (0 to 1) drops what is less similar, and nothing else is too little
-        then: with 0 the nearest are given, be they ever so far. ``now`` is the moment that ages are
-        counted from.
+        then: with 0 the nearest are given, be they ever so far (``passed_gate`` is false). ``now``
+        is the moment that ages are counted from.
         ``explain`` adds to each hit the parts of its score.
 
         ``as_of`` searches the memories as they were at a time. ``shared`` names other agents whose
@@ -113,6 +113,7 @@ class RetrievalVerbs(OpenMemory):
             if limit is None
             else check_whole_number("limit", limit, lowest=1, highest=MAX_SEARCH_LIMIT),
             threshold=self._similarity_threshold(similarity_threshold, settings),
+            has_no_floor=similarity_threshold is not None,
             min_confidence=None
             if min_confidence is None
             else check_fraction(min_confidence, name="min_confidence"),

@@ -20,7 +20,7 @@ _LEAD: Final = (
 )
 _REASON: Final = pattern(r"\s*(?:because|since|as|considering|given)\b")
 _OWN: Final = pattern(
-    rf"{_LEAD}(?:(?:(?:saying|considering|given)(?: that)? )?(?:(?-i:I)|we)\b|(?P<mine>my|our)\b"
+    rf"{_LEAD}(?:(?:(?:saying|considering|given)(?: that)? )?(?:i(?!\.)|we)\b|(?P<mine>my|our)\b"
     r"|(?:ich|wir|(?:mein|unser)e?|je|nous|mon|ma|mes|notre|nos)\s|j')"
 )
 """How a clause begins whose speaker tells of himself."""
@@ -57,11 +57,14 @@ def asides_of_question(question: str) -> Iterator[str]:
     clauses = _PAUSE.split(question)
     last = clauses[-1]
     head = question[: len(question) - len(last)].rstrip(" ,;:(-\u2013\u2014")
-    if _TAG.fullmatch(last):
-        yield from [head] if _NAMED.search(head) else []
+    if _TAG.fullmatch(last) and _NAMED.search(head) and len(head) >= _LEAST:
+        yield head
         return
     for clause in clauses if _REASON.match(last) else clauses[:-1]:
-        if _OWN.match(clause) and not _SEEKS.match(clause) and len(clause.strip()) >= _LEAST:
+        own = _OWN.match(clause)
+        if own is None or _SEEKS.match(clause):
+            continue
+        if own["mine"] is None or len(clause.strip()) >= _LEAST:
             yield clause.rstrip("? ")
     if len(head) >= _LEAST and (
         (last.startswith("\u00bf") and not _SEEKS.match(head)) or _tells_much(head)

@@ -51,8 +51,9 @@ _QUESTION: Final = pattern(
 )
 # A question that tells something all the same.
 _TELLING: Final = pattern(
-    rf"{_OPENER}(?:did I (?:tell|mention)|have I told|(?:do you )?remember (?:when|that) (?:I|we)"
-    r"|(?:do |did )?you know (?:that )?I)\b"
+    rf"(?:{_OPENER}|[,;:]\s+(?:and |but |so )?)(?:did I (?:tell|mention)|have I told"
+    r"|(?:do you )?(?:still )?remember (?:when|that) (?:I|we)"
+    r"|(?:do |did |as )?you know (?:that )?I)\b"
 )
 _ORDERS: Final = words_of(
     """
@@ -259,7 +260,7 @@ def tells_by_asking(sentence: str) -> bool:
     So does "I'm allergic to nuts, can I eat this?".
     """
     head = sentence[:_JUDGED]
-    if _TELLING.match(head) is not None:
+    if _TELLING.search(head) is not None:
         return True
     return any(not (is_asking(aside) or is_small_talk(aside)) for aside in asides_of_question(head))
 

@@ -268,6 +268,7 @@ def test_steps_answers_and_single_words_stay_with_what_they_belong_to(text: str)
         ("Fix these:\n- run the tests\n- add types", []),
         ("How are you? Fine.", []),
         ("Give me a recipe, I'm vegan.", ["Give me a recipe, I'm vegan."]),
+        ("Give me a recipe, i'm vegan", ["Give me a recipe, i'm vegan"]),
         ("Translate this, my mother is deaf.", ["Translate this, my mother is deaf."]),
         ("Send this to my boss, my mother and my friends.", []),
         ("Rewrite the essay, I need it soon.", []),
@@ -296,6 +297,11 @@ def test_what_is_asked_for_stays_beside_nothing(text: str, facts: list[str]) -> 
         "I prefer short emails, but I'm not sure how to close them, any ideas?",
         "What should I pack for the trip, considering I've never seen snow?",
         "FYI, I finished the pottery course - want to see a cup?",
+        "I'm vegan, what can I eat?",
+        "hi, i'm new in berlin, where do i register?",
+        "I can't eat nuts, is this fine?",
+        "By the way, did I tell you that I moved?",
+        "As you know I'm vegan, what can I order?",
     ],
 )
 def test_what_is_told_beside_a_question_is_kept(text: str) -> None:
@@ -314,6 +320,7 @@ def test_what_is_told_beside_a_question_is_kept(text: str) -> None:
         "Y tú, ¿qué piensas?",
         "Buenos días, ¿qué tal?",
         "What colour did I mention for the kitchen?",
+        "In Paris, right?",
         "How should I plan the week, considering my other duties?",
     ],
 )

@@ -203,7 +203,10 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
     membership.register(coordinator.hooks, handlers, name="hooks-memory-capture")
 
     async def cleanup() -> None:
-        await hook.close()
-        await membership.leave()
+        membership.take_back()  # nothing may come behind what is stored at the end
+        try:
+            await hook.close()
+        finally:
+            await membership.leave()
 
     return cleanup

@@ -283,10 +283,14 @@ class Membership:
             logger.warning("%s", message)
         self._warnings.add(message)
 
-    async def leave(self) -> None:
-        """Take the handlers back, and let go of the memory. Again does nothing."""
+    def take_back(self) -> None:
+        """Take the handlers back. Again does nothing."""
         while self._taken_back:
             self._taken_back.pop()()
+
+    async def leave(self) -> None:
+        """Take the handlers back, and let go of the memory. Again does nothing."""
+        self.take_back()
         await self._memories.leave(self)
 
 

@@ -55,7 +55,8 @@ def _module_path() -> str:
     A program in one file (shiv, PEX) unpacks its packages where no other process looks.
     """
     begins_there = not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()])
-    return os.pathsep.join(sys.path[1:] if begins_there else sys.path)
+    places = sys.path[1:] if begins_there else sys.path
+    return os.pathsep.join(filter(os.path.isabs, places))  # any other is meant from that folder
 
 
 def take_in(folder: str, agent_id: str, root: str | None, *, claim: int | None = None) -> bool:

@@ -76,8 +76,9 @@ def _compare_to_best(result: MemorySearchResult, strongest: float) -> MemorySear
     if score is None or score.strength >= strongest:
         return result
     relative = score.relative * score.strength / strongest
+    passes = result.passed_gate and relative >= score.gate
     seen = score.model_copy(update={"relative": relative, "strength": strongest})
-    return result.model_copy(update={"score": seen, "passed_gate": relative >= score.gate})
+    return result.model_copy(update={"score": seen, "passed_gate": passes})
 
 
 _Key = tuple[bool, float, float]

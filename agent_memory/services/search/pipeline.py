@@ -33,7 +33,7 @@ class SearchOutcome(NamedTuple):
     ``reason`` and ``explanation`` are those of ``SearchMetadata``; ``near`` are the best that did
     not make it, each with its reason; ``degraded`` says what was not looked at; ``repeats`` has, by
     the row of a hit, the rows that say the same and were left out; ``strength`` how
-    good the best answer is at all (0 to 1).
+    good the best answer is at all (0 to 1), ``is_below_floor`` whether that is none.
     """
 
     hits: list[RankedHit]
@@ -42,6 +42,7 @@ class SearchOutcome(NamedTuple):
     vector_ms: float = 0.0
     by_meaning: bool = False
     strength: float = 0.0
+    is_below_floor: bool = False
     reason: str | None = None
     explanation: str | None = None
     near: Sequence[tuple[RankedHit, str]] = ()
@@ -104,10 +105,10 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
         vector_ms=gathered.vector_ms,
         by_meaning=request.vector is not None,
         strength=ranked.strength,
+        is_below_floor=bool(ranked.order) and ranked.strength < ranked.floor,
         degraded=[*stale, *gathered.degraded],
     )
-    has_own_measure = request.threshold is not None  # the caller said what is enough
-    if ranked.order and ranked.strength < ranked.floor and not has_own_measure:
+    if result.is_below_floor and not (request.has_no_floor and request.include_weak):
         return _below_floor(engine, request, result, ranked)
     hits, repeats = _without_repeats(engine, ranked, request)
     if len(hits) < request.limit and sum(map(len, repeats.values())) >= REPEATS_SOUGHT:
@@ -220,7 +221,7 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
     if request.passing.is_narrowing or not result.hits:
         anything = _ranked(engine, request._replace(passing=request.scope)).ranking
         kept = set(result.row_ids())
-        is_answer = anything.strength >= anything.floor
+        is_answer = request.has_no_floor or anything.strength >= anything.floor
         left_out = [
             hit for hit in anything.order if is_answer and hit.matches and hit.row_id not in kept
         ]

@@ -34,11 +34,11 @@ class SearchRequest(NamedTuple):
 
     Without ``filters`` every memory is searched that is not archived.
     ``threshold`` is the least similarity and ``min_confidence`` the least confidence (0 to 1) that
-    is accepted, if any; a threshold takes the place of the floor. Without ``include_weak`` only
-    what passes the gate is accepted. ``now`` is the moment that ages are counted from, if it is not
-    the present; ``explain`` asks for the parts of the scores. ``hops`` of 2 follow what the first
-    hits lead to, ``language_model`` is asked for other wordings, and ``reranker`` has the last word
-    on the order: see ``refinement``.
+    is accepted, if any; with ``has_no_floor`` nothing else is too little. Without ``include_weak``
+    only what passes the gate is accepted. ``now`` is the moment that ages are counted from, if it
+    is not the present; ``explain`` asks for the parts of the scores. ``hops`` of 2 follow what the
+    first hits lead to, ``language_model`` is asked for other wordings, and ``reranker`` has the
+    last word on the order: see ``refinement``.
 
     The service and the pipeline add the rest: ``passing`` are the filters as an engine takes them,
     ``scope`` those of them that say whose memories may be seen at all, in near misses too;
@@ -54,6 +54,7 @@ class SearchRequest(NamedTuple):
     filters: SearchFilters | SearchFilterValues | None
     limit: int
     threshold: float | None = None
+    has_no_floor: bool = False
     min_confidence: float | None = None
     include_weak: bool = True
     rates: RankingRates = RankingRates()

@@ -71,7 +71,7 @@ def results_of(
                 relevance_score=hit.relevance,
                 similarity=hit.similarity,
                 confidence=confidence(hit.similarity, by_meaning=outcome.by_meaning),
-                passed_gate=hit.passed_gate,
+                passed_gate=hit.passed_gate and not outcome.is_below_floor,
                 repeats=[memories[row_id].id for row_id in outcome.repeats.get(hit.row_id, ())],
                 match_type=types.match_type(_match_type(hit, scratchpad_reasons.get(hit.row_id))),
                 score=types.score(hit, outcome.strength, request.rates)

@@ -5,7 +5,7 @@ in the store's own vocabulary, and only what stands there is taken:
 
 ==============  ====================================================================================
 inflection      words with the same stem in the languages of the store and of the query (Snowball);
-                irregular English plurals and verbs
+                irregular English plurals and verbs, which count ``IRREGULAR`` of the word itself
 spelling        umlauts and other letters written out, accents of Greek; of Arabic, the article and
                 other words that are written in one with the next
 compounds       words of the query as a single word there; a word of the query in two parts; a
@@ -68,6 +68,8 @@ MOST_CORRECTIONS: Final = 3
 
 MISSPELT: Final = 0.5
 """What a word that was corrected counts beside one that is there."""
+IRREGULAR: Final = 0.9
+"""What an irregular form counts beside the word itself: it may be another word, as "left" may."""
 SHORTENED: Final = 0.75
 """What a longer word counts beside the one that it begins with."""
 SHORTEST_SHORTENED: Final = 6
@@ -210,6 +212,7 @@ class _Forms:
         }
         self._unknown = unknown
         self._stemmers = _stemmers(languages)
+        self._is_english = not languages or "english" in languages
         self._joins = not JOINING.isdisjoint(languages)
         self._words = [self._word(term) for term in variable]
         self._tokens: dict[str, str] = {}
@@ -246,7 +249,9 @@ class _Forms:
         forms_of: dict[str, list[Alternative]] = defaultdict(list)
         for word in self._words:
             own = forms_of[word.term.word]
-            own += self._known(self._whole_forms(word))
+            irregular = self._irregular(word)
+            own += self._known(self._whole_forms(word) - irregular)
+            own += [form._replace(weight=IRREGULAR) for form in self._known(irregular)]
             own += self._in_two(splits_of[word.form])
         for term_word, named in self._parts_of.items():
             forms_of[term_word] += self._side_by_side(named)
@@ -269,8 +274,10 @@ class _Forms:
 
     def _whole_forms(self, word: _Word) -> set[str]:
         """Return the forms that stand for a word as they are."""
-        irregular = irregular_forms(word.form)
-        return irregular | word.spellings | word.joined | self._bare_stems(word)
+        return self._irregular(word) | word.spellings | word.joined | self._bare_stems(word)
+
+    def _irregular(self, word: _Word) -> set[str]:
+        return irregular_forms(word.form) if self._is_english else set()
 
     def _bare_stems(self, word: _Word) -> set[str]:
         """Return the stems that are words of their own: "haus", of which English makes "hau"."""

@@ -207,22 +207,23 @@ def test_a_similarity_threshold_may_be_set_in_the_call_the_handle_or_the_file(
         assert ids(other, "walnut bread recipe", similarity_threshold=0.0) == [best, worse]
 
 
-@pytest.mark.parametrize("place", ["call", "handle", "file"])
-def test_a_threshold_takes_the_place_of_the_floor(
-    memory: AgentMemory, root: Path, place: str
+def test_a_threshold_in_the_call_takes_the_place_of_the_floor(
+    memory: AgentMemory, root: Path
 ) -> None:
     stored_ids = store_apart(memory, *(f"walnut {n}" for n in range(200)))
     question = f"walnut {MANY_WORDS}"
-    assert ids(memory, question) == []
-    if place == "file":
-        memory.configure(similarity_threshold=0.0)
-    config = {"similarity_threshold": 0.0} if place == "handle" else None
-    options: dict[str, Any] = {"similarity_threshold": 0.0} if place == "call" else {}
-    with AgentMemory("bob", root=root, config=config) as other:
-        results = other.search(question, 7, count_accesses=False, **options)
-        assert len(results) == 7
-        assert {hit.memory.id for hit in results} <= set(stored_ids)
-        assert ids(other, question, similarity_threshold=0.5) == []
+    results = memory.search(question, 7, similarity_threshold=0.0)
+    assert len(results) == 7
+    assert {hit.memory.id for hit in results} <= set(stored_ids)
+    assert not any(hit.passed_gate for hit in results), "so that none is counted as accessed"
+    assert ids(memory, question, similarity_threshold=0.5) == []
+    assert ids(memory, question, similarity_threshold=0.0, include_weak=False) == []
+    filtered = memory.search(question, similarity_threshold=0.0, category="task")
+    assert filtered.search_metadata.reason == "filtered_out"
+    with AgentMemory("bob", root=root, config={"similarity_threshold": 0.0}) as other:
+        assert ids(other, question) == []
+    memory.configure(similarity_threshold=0.0)
+    assert ids(memory, question) == [], "a setting only drops hits"
 
 
 @pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan"), "high"])
