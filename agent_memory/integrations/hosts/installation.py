@@ -336,7 +336,7 @@ def program() -> list[str]:
     Raises ``ConfigurationError`` for a program by whose name its hooks would not be known again.
     """
     if (bundle := _bundle()) is not None:
-        if re.search(rf"{_OURS}\S*$", bundle[-1]) is None:
+        if re.search(_OURS, Path(bundle[-1]).name) is None:
             raise ConfigurationError(
                 f"what {bundle[-1]} registers is known again by its name alone:"
                 f" rename it to {PROGRAM}{Path(bundle[-1]).suffix}, and install again"
