@@ -104,7 +104,7 @@ _VERDICT: Final = any_of(
     works?|worked|working|runs?(?! {_WHERE}\b(?! my\b))|compiles?|helps?|helped|fail(?:s|ed|ing)?
     crash(?:es|ed)?|broke|hangs?|wrong|broken|empty|incorrect|correct|right|good|fine|perfect|bad
     off|missing|long|short|slow|better|worse|the same|I meant|I asked for|I wanted|I want
-    (?:an )?errors?|file not found
+    (?:an )?errors?|file not found|(?:fix|solv)(?:es|ed) (?:it|that|this)|did (?:it|the trick)
     """
 )
 _TO_ASSISTANT: Final = any_of(

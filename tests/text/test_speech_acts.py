@@ -67,6 +67,8 @@ ORDERS = [
     "Open the door",
 ]
 SMALL_TALK = [
+    "thanks, that fixed it!",
+    "This did the trick",
     "Thanks, that was really helpful!",
     "Good morning",
     "That's so cool!",
