@@ -524,6 +524,17 @@ def test_the_best_of_a_weak_memory_does_not_outrank_a_good_answer(
         assert hit.passed_gate == (hit.score.relative >= hit.score.gate)
 
 
+def test_of_what_is_below_the_floor_everywhere_none_passes(
+    bob: AgentMemory, agent: Callable[..., Path]
+) -> None:
+    bob.store_many({"content": f"walnut {number}"} for number in range(40))
+    agent("team", *(f"walnut number {number}" for number in range(40)), sharing="read")
+    question = f"walnut {' '.join(f'word{number}' for number in range(40))}"
+    results = bob.search(question, 100, shared=["team"], similarity_threshold=0.0)
+    assert {hit.memory.agent_id for hit in results} == {"bob", "team"}
+    assert not any(hit.passed_gate for hit in results)
+
+
 def test_it_does_not_matter_whose_the_good_answer_is(
     bob: AgentMemory, agent: Callable[..., Path], clock: Clock
 ) -> None:

@@ -453,3 +453,16 @@ def test_a_word_that_a_visitor_wrote_or_deleted_counts_at_once(tmp_path: Path) -
 def test_a_query_of_many_unknown_words_is_quick_enough(stores: dict[str, AgentMemory]) -> None:
     query = " ".join(f"qzx{chr(97 + n % 26) * 20}" for n in range(5_000))
     assert not stores["en"].search(query, count_accesses=False)
+
+
+def test_the_word_itself_comes_before_an_irregular_form(memory: AgentMemory) -> None:
+    memory.store_many({"content": text} for text in ("The drive was long", "They drove for long"))
+    found = [hit.memory.content for hit in memory.search("drive")]
+    assert found == ["The drive was long", "They drove for long"]
+
+
+def test_other_languages_have_no_irregular_verbs_of_english(memory: AgentMemory) -> None:
+    fall = "Der neue Fall liegt beim Gericht und wird erst im Mai verhandelt"
+    memory.store_many({"content": text} for text in (*GERMAN, fall))
+    found = memory.search("Wie weich ist das Fell der Katze?", include_weak=False)
+    assert fall not in [hit.memory.content for hit in found]
