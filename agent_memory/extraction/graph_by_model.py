@@ -12,6 +12,7 @@ from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.errors import ProviderError
 from agent_memory.extraction.llm.ask import ask, name_of
+from agent_memory.extraction.llm.prompts import TEXT, TEXT_OR_NULL, list_of, schema_of
 from agent_memory.models.graph import (
     USER_NAME,
     EdgeView,
@@ -53,31 +54,16 @@ _MOST_UPDATES: Final = 200
 _MOST_KNOWN: Final = 200
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _PRONOUNS: Final = frozenset("he she it they we you him her them us this that someone".split())
-_TEXT: Final = {"type": "string"}
 _UPDATE: Final = {
     "action": {"type": "string", "enum": [action.value for action in GraphAction]},
-    "source": _TEXT,
-    "relationship": _TEXT,
-    "target": _TEXT,
-    "old_relationship": {"type": ["string", "null"]},
+    "source": TEXT,
+    "relationship": TEXT,
+    "target": TEXT,
+    "old_relationship": TEXT_OR_NULL,
     "confidence": {"type": "number"},
-    "reasoning": _TEXT,
+    "reasoning": TEXT,
 }
-
-
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-SCHEMA: Final = {
-    "title": "graph_updates",
-    **_object({"updates": {"type": "array", "items": _object(_UPDATE)}}),
-}
+SCHEMA: Final = schema_of({"updates": list_of(schema_of(_UPDATE))}, title="graph_updates")
 
 
 class _Answer(BaseModel, strict=True, hide_input_in_errors=True):

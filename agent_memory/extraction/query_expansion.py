@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel
 
 from agent_memory.extraction.llm.ask import ask
+from agent_memory.extraction.llm.prompts import TEXT, list_of, schema_of
 from agent_memory.models.protocols import LanguageModel
 
 MOST_WORDINGS: Final = 4
@@ -23,13 +23,7 @@ stand there.
 
 Answer with one JSON object and nothing else: {{"queries": ["...", "..."]}}\
 """
-SCHEMA: Final[Mapping[str, Any]] = {
-    "title": "queries",
-    "type": "object",
-    "properties": {"queries": {"type": "array", "items": {"type": "string"}}},
-    "required": ["queries"],
-    "additionalProperties": False,
-}
+SCHEMA: Final = schema_of({"queries": list_of(TEXT)}, title="queries")
 ATTEMPTS: Final = 2
 _LONGEST: Final = 500
 

@@ -64,9 +64,10 @@ _ESCAPED: Final = re.compile(
 _TAGS: Final = re.compile("[\U000e0000-\U000e007f]")
 
 
-def _object(title: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+def schema_of(properties: Mapping[str, Any], *, title: str | None = None) -> dict[str, Any]:
+    """Return the schema of an object that has all of these properties, and no others."""
     return {
-        "title": title,
+        **({} if title is None else {"title": title}),
         "type": "object",
         "properties": dict(properties),
         "required": list(properties),
@@ -74,46 +75,33 @@ def _object(title: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _list_of(item: Mapping[str, Any]) -> dict[str, Any]:
+def list_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of a list of such items."""
     return {"type": "array", "items": dict(item)}
 
 
-_TEXT: Final = {"type": "string"}
-_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
-_NUMBERS: Final = _list_of({"type": "integer"})
-EXTRACTION_SCHEMA: Final = _object(
-    "extracted_facts",
-    {
-        "facts": _list_of(
-            _object(
-                "fact",
-                {
-                    "text": _TEXT,
-                    "sources": _NUMBERS,
-                    "confidence": {"type": "number"},
-                    "about": _TEXT_OR_NULL,
-                },
-            )
-        )
-    },
+TEXT: Final = {"type": "string"}
+TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+_NUMBERS: Final = list_of({"type": "integer"})
+_FACT: Final = {
+    "text": TEXT,
+    "sources": _NUMBERS,
+    "confidence": {"type": "number"},
+    "about": TEXT_OR_NULL,
+}
+_OPERATION: Final = {
+    "facts": _NUMBERS,
+    "event": {"type": "string", "enum": ["ADD", "UPDATE", "DELETE", "NONE"]},
+    "id": TEXT_OR_NULL,
+    "text": TEXT,
+    "confidence": {"type": "number"},
+    "reasoning": TEXT,
+}
+EXTRACTION_SCHEMA: Final = schema_of(
+    {"facts": list_of(schema_of(_FACT, title="fact"))}, title="extracted_facts"
 )
-DECISION_SCHEMA: Final = _object(
-    "memory_operations",
-    {
-        "memory": _list_of(
-            _object(
-                "operation",
-                {
-                    "facts": _NUMBERS,
-                    "event": {"type": "string", "enum": ["ADD", "UPDATE", "DELETE", "NONE"]},
-                    "id": _TEXT_OR_NULL,
-                    "text": _TEXT,
-                    "confidence": {"type": "number"},
-                    "reasoning": _TEXT,
-                },
-            )
-        )
-    },
+DECISION_SCHEMA: Final = schema_of(
+    {"memory": list_of(schema_of(_OPERATION, title="operation"))}, title="memory_operations"
 )
 
 
