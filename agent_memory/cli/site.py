@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from agent_memory import ValidationError, __version__
-from agent_memory.embeddings.settings import require_package
 from agent_memory.runtime.files import translated_errors
 from agent_memory.runtime.package_files import PACKAGE
+from agent_memory.runtime.packages import require_package
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -14,8 +14,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.embeddings.settings import require_package
 from agent_memory.errors import ConfigurationError
+from agent_memory.runtime.packages import require_package
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,6 @@ from agent_memory.embeddings.settings import (
     PROBE_TEXT,
     EmbedderSettings,
     dimensions_setting,
-    require_package,
     seconds_setting,
     text_setting,
     whole_number_setting,
@@ -34,6 +33,7 @@ from agent_memory.runtime.api_client import (
     mask_key,
     shown_address,
 )
+from agent_memory.runtime.packages import require_package
 
 if TYPE_CHECKING:
     import openai

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeGuard
 from agent_memory.embeddings.settings import (
     KEY_VARIABLE,
     EmbedderSettings,
-    is_installed,
     text_setting,
 )
 from agent_memory.errors import ConfigurationError
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.models.protocols import Embedder
+from agent_memory.runtime.packages import is_installed
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.embeddings.prefixes import prefixes_of
-from agent_memory.embeddings.settings import PROBE_TEXT, EmbedderSettings, require_package
+from agent_memory.embeddings.settings import PROBE_TEXT, EmbedderSettings
 from agent_memory.runtime.fork_safety import Once
+from agent_memory.runtime.packages import require_package
 
 if TYPE_CHECKING:
     import numpy as np

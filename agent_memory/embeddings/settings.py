@@ -1,4 +1,4 @@
-"""What embedders are set up with: environment variables, optional packages, the usual numbers."""
+"""What embedders are set up with: environment variables, the usual numbers."""
 
 from __future__ import annotations
 
@@ -110,17 +110,3 @@ def _number_setting(
     except (ValueError, TypeError, OverflowError) as error:
         raise ConfigurationError(f"{source} is {value!r:.80}: give a number") from error
     return number, source
-
-
-def is_installed(package: str) -> bool:
-    """Return whether a package can be imported, without importing it."""
-    from importlib.util import find_spec  # noqa: PLC0415 - only where an embedder is made
-
-    return find_spec(package) is not None
-
-
-def require_package(package: str, *, extra: str | None) -> None:
-    """Raise ``ConfigurationError`` that says what to install where a package is missing."""
-    if not is_installed(package):
-        wanted = package if extra is None else f"'agent-memory[{extra}]'"
-        raise ConfigurationError(f"the package {package} is not installed: pip install {wanted}")

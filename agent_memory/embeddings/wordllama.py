@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.embeddings.settings import EmbedderSettings, require_package
+from agent_memory.embeddings.settings import EmbedderSettings
 from agent_memory.errors import ConfigurationError
 from agent_memory.runtime.fork_safety import Once
+from agent_memory.runtime.packages import require_package
 
 if TYPE_CHECKING:
     import numpy as np

@@ -265,7 +265,7 @@ def test_an_embedder_of_the_table_is_complete(kind: EmbedderKind) -> None:
 def test_an_embedder_whose_package_is_missing_tells_the_extra_of_the_table(
     kind: EmbedderKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("agent_memory.embeddings.settings.is_installed", lambda _package: False)
+    monkeypatch.setattr("agent_memory.runtime.packages.is_installed", lambda _package: False)
     if kind.extra:
         with pytest.raises(ConfigurationError, match=rf"{kind.package} is not.*\[{kind.extra}\]"):
             create_embedder(kind.name)

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from agent_memory.errors import ConfigurationError
 from agent_memory.extraction.llm.answers import BadAnswer
 from agent_memory.extraction.llm.settings import ChatSettings
 from agent_memory.runtime.api_client import IN_TIME, NO_KEY, ProcessClient
+from agent_memory.runtime.packages import require_package
 
 if TYPE_CHECKING:
     import anthropic
@@ -35,7 +35,7 @@ class AnthropicChat:
         timeout: float = 30,
         max_retries: int = 3,
     ) -> None:
-        _require_anthropic()
+        require_package("anthropic", extra="anthropic")
         self._settings = ChatSettings.checked(
             "anthropic",
             model,
@@ -116,15 +116,6 @@ class AnthropicChat:
             timeout=self._settings.timeout,
             http_client=anthropic.DefaultHttpxClient(event_hooks=IN_TIME),
             max_retries=0,  # ``ChatSettings.call`` tries again, within a bound for all attempts
-        )
-
-
-def _require_anthropic() -> None:
-    from importlib.util import find_spec  # noqa: PLC0415 - only where a model is made
-
-    if find_spec("anthropic") is None:
-        raise ConfigurationError(
-            "the package anthropic is not installed: pip install 'agent-memory[anthropic]'"
         )
 
 

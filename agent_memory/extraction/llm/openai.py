@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from agent_memory.errors import ConfigurationError, ProviderError
 from agent_memory.extraction.llm.settings import ChatSettings
 from agent_memory.runtime.api_client import IN_TIME, NO_KEY, ProcessClient
+from agent_memory.runtime.packages import require_package
 
 if TYPE_CHECKING:
     import openai
@@ -69,8 +68,7 @@ class OpenAIChat:
             timeout=timeout,
             max_retries=max_retries,
         )
-        if find_spec("openai") is None:
-            raise ConfigurationError("the package openai is not installed: pip install openai")
+        require_package("openai", extra=None)
         self._organization = organization
         self._form = _Form()
         self._client = ProcessClient(self._make_client)
@@ -87,8 +85,8 @@ class OpenAIChat:
         """
         import openai  # noqa: PLC0415 - half a second that only this model costs
 
-        form: _Form | None = self._form
-        while form is not None:
+        form = self._form
+        while True:
             request = self._request(messages, schema, form)
             try:
                 response: Any = self._settings.call(partial(self._ask, request))
@@ -97,15 +95,15 @@ class OpenAIChat:
                 if response.choices[0].finish_reason == "length":
                     raise self._settings.cut_off()
             except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                form = form.after(str(error))
-                if form is None:
+                looser = form.after(str(error))
+                if looser is None:
                     raise self._settings.error(error) from error
+                form = looser
             # The client checks nothing in an answer: an HTML page ends in an AttributeError.
             except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
                 raise self._settings.error(error) from error
             else:
                 return text
-        raise ProviderError("no request was made")  # not reached: there always is a form
 
     def _ask(self, request: Mapping[str, Any], seconds: float) -> object:
         return self._client.get().chat.completions.create(**request, timeout=seconds)

@@ -24,7 +24,6 @@ from agent_memory.api.system_config import (
     memory_arguments,
     refuse_remote_store,
 )
-from agent_memory.embeddings.settings import is_installed
 from agent_memory.extraction.llm.registry import as_language_model
 from agent_memory.models.documents.system_config import (
     EmbedderConfig,
@@ -32,6 +31,7 @@ from agent_memory.models.documents.system_config import (
     OpenAIConfig,
     SystemConfig,
 )
+from agent_memory.runtime.packages import is_installed
 
 KEY = "sk-proj-" + "Ab3dE" * 12
 TOLD: dict[str, Any] = {

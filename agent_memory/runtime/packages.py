@@ -1,0 +1,19 @@
+"""Optional packages: whether they are there, and what to say where they are not."""
+
+from __future__ import annotations
+
+from agent_memory.errors import ConfigurationError
+
+
+def is_installed(package: str) -> bool:
+    """Return whether a package can be imported, without importing it."""
+    from importlib.util import find_spec  # noqa: PLC0415 - seldom asked
+
+    return find_spec(package) is not None
+
+
+def require_package(package: str, *, extra: str | None) -> None:
+    """Raise ``ConfigurationError`` that says what to install where a package is missing."""
+    if not is_installed(package):
+        wanted = package if extra is None else f"'agent-memory[{extra}]'"
+        raise ConfigurationError(f"the package {package} is not installed: pip install {wanted}")
