@@ -121,9 +121,9 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         )
         port = pipeline.MemoryPort(
             agent_id=self.agent_id,
-            categories=lambda: settings.categories,
+            categories=settings.categories,
             find_related=self._look_up,
-            list_recent=partial(self._store.recent, offset=0),
+            list_recent=lambda scope, limit: self._store.recent(scope, limit=limit, offset=0),
             prepare=partial(
                 self._prepare, settings=settings, secrets=secrets, is_confidential=is_confidential
             ),
@@ -218,8 +218,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
 
     # Inside -----------------------------------------------------------------------------------
 
-    def _look_up(self, text: str, filters: SearchFilters, *, limit: int) -> list[Memory]:
-        """Return the memories that have most to do with a text, and take no notes of it."""
+    def _look_up(self, text: str, filters: SearchFilters, limit: int) -> list[Memory]:
         request = SearchRequest(
             query=text,
             filters=filters,

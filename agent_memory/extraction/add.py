@@ -76,7 +76,7 @@ def add(
     extraction = ExtractionRequest(
         user_id=request.user_id,
         run_id=request.run_id,
-        fields=_fields(request.metadata, port.categories()),
+        fields=_fields(request.metadata, port.categories),
         model=as_language_model(request.llm) if infer else None,
         extraction_prompt=request.extraction_prompt or _prompt(request.llm, 0),
         update_prompt=request.update_prompt or _prompt(request.llm, 1),
@@ -190,8 +190,6 @@ def _fields(metadata: Mapping[str, Any], categories: Sequence[str]) -> dict[str,
 
     A category that is unknown here is kept in the metadata, as an import does.
     """
-    if not isinstance(metadata, Mapping):
-        raise ValidationError.of("metadata", "must be a mapping", metadata)
     rest = dict(metadata)
     stated: dict[str, Any] = {name: rest.pop(name) for name in _OF_MEMORIES if name in rest}
     is_fit, problem = validate_record_metadata(rest)

@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, Field
 
 from agent_memory.extraction.rules.conflicts import people_of
-from agent_memory.extraction.types import Fact, RelatedMemory
-from agent_memory.models.conversation import MemoryOperation, OperationEvent
+from agent_memory.extraction.types import By, Fact, OperationPlan, RelatedMemory
+from agent_memory.models.conversation import (
+    MemoryOperation,
+    OperationEvent,
+    ProcessingMetadata,
+)
 from agent_memory.models.field_types import Text
 from agent_memory.models.fields import validate_memory_content
+from agent_memory.models.times import now_utc
 from agent_memory.text.normalize import exact_form, grade_of
 from agent_memory.text.sentences import clauses, sentences
 from agent_memory.text.speech_acts import is_request_to_forget
@@ -164,27 +170,19 @@ class DecisionChecks:
     # The four events --------------------------------------------------------------------------
 
     def _add(self, operation: OperationAnswer, about: Sequence[int]) -> None:
-        text = self._sound_text(operation)
-        saying = [place for place in about if text and says(text, self.facts[place].text)]
-        if not saying:
-            if text:
-                self._refuse(operation, "of what no fact says")
-        elif self._is_there(text):
+        text, saying = self._saying(operation, about, otherwise="of what no fact says")
+        if saying and self._is_there(text):
             self._refuse(operation, "of what another operation adds")
-        else:
-            self.note(
-                ADD, saying, text, confidence=operation.confidence, reasoning=operation.reasoning
-            )
+        elif saying:
+            self._take(operation, ADD, saying, text)
 
     def _update(
         self, operation: OperationAnswer, about: Sequence[int], memory: RelatedMemory
     ) -> None:
-        text = self._sound_text(operation)
-        saying = [place for place in about if text and says(text, self.facts[place].text)]
+        text, saying = self._saying(operation, about, otherwise="with what no fact says")
         if not saying:
-            if text:
-                self._refuse(operation, "with what no fact says")
-        elif not any(self._is_about(place, memory) for place in saying):
+            return
+        if not any(self._is_about(place, memory) for place in saying):
             self._refuse(operation, "of a memory that has nothing to do with its facts")
         elif exact_form(text) == exact_form(memory.text):
             self.note(NONE, saying, memory.text, memory=memory, confidence=operation.confidence)
@@ -195,15 +193,7 @@ class DecisionChecks:
             fault = _fault_of(memory.text, text, facts)
             if fault:
                 self._report(operation, f"{fault}: both are kept, and somebody is asked")
-            self.note(
-                UPDATE,
-                saying,
-                text,
-                memory=memory,
-                confidence=sure,
-                reasoning=operation.reasoning,
-                in_question=bool(fault),
-            )
+            self._take(operation, UPDATE, saying, text, memory, sure=sure, in_question=bool(fault))
 
     def _delete(
         self,
@@ -220,32 +210,14 @@ class DecisionChecks:
         if not near:
             self._refuse(operation, "that no fact asks for")
         elif asked or not new:
-            sure = (
-                operation.confidence
-                if operation.facts is not None
-                else min(operation.confidence, _DOUBTFUL)
-            )
-            self.note(
-                DELETE,
-                asked or near,
-                memory.text,
-                memory=memory,
-                confidence=sure,
-                reasoning=operation.reasoning,
-            )
+            most = _DOUBTFUL if operation.facts is None else 1.0
+            sure = min(operation.confidence, most)
+            self._take(operation, DELETE, asked or near, memory.text, memory, sure=sure)
         else:
             self._report(
                 operation, "brings nothing new: it became an UPDATE with what the fact says"
             )
-            text = self.facts[new[0]].text
-            self.note(
-                UPDATE,
-                new[:1],
-                text,
-                memory=memory,
-                confidence=operation.confidence,
-                reasoning=operation.reasoning,
-            )
+            self._take(operation, UPDATE, new[:1], self.facts[new[0]].text, memory)
 
     def _leave(
         self, operation: OperationAnswer, about: Sequence[int], related: dict[str, RelatedMemory]
@@ -259,14 +231,7 @@ class DecisionChecks:
             if memory is None:
                 self._refuse(operation, "of a fact that no memory given says")
             else:
-                self.note(
-                    NONE,
-                    [place],
-                    memory.text,
-                    memory=memory,
-                    confidence=operation.confidence,
-                    reasoning=operation.reasoning,
-                )
+                self._take(operation, NONE, [place], memory.text, memory)
 
     # Parts ------------------------------------------------------------------------------------
 
@@ -288,13 +253,42 @@ class DecisionChecks:
             noted.event is ADD and exact_form(noted.text) == form for noted in self.operations
         )
 
-    def _sound_text(self, operation: OperationAnswer) -> str:
-        """Return an operation's text on one line, empty where no memory can say it."""
+    def _saying(
+        self, operation: OperationAnswer, about: Sequence[int], *, otherwise: str
+    ) -> tuple[str, list[int]]:
+        """Return an operation's text on one line, and the places of the facts that it says.
+
+        Where there are none, it is refused: no memory can have the text, or as ``otherwise`` says.
+        """
         text = " ".join(operation.text.split())
         is_sound, fault = validate_memory_content(text)
+        saying = [place for place in about if is_sound and says(text, self.facts[place].text)]
         if not is_sound:
             self._refuse(operation, f"with a text that no memory can have: {fault}")
-        return text if is_sound else ""
+        elif not saying:
+            self._refuse(operation, otherwise)
+        return text, saying
+
+    def _take(
+        self,
+        operation: OperationAnswer,
+        event: OperationEvent,
+        about: Sequence[int],
+        text: str,
+        memory: RelatedMemory | None = None,
+        *,
+        sure: float | None = None,
+        in_question: bool = False,
+    ) -> None:
+        self.note(
+            event,
+            about,
+            text,
+            memory=memory,
+            confidence=operation.confidence if sure is None else sure,
+            reasoning=operation.reasoning,
+            in_question=in_question,
+        )
 
     def note(
         self,
@@ -326,6 +320,34 @@ class DecisionChecks:
             )
         )
         self.covers.append(tuple(about))
+
+    def plan(
+        self,
+        *,
+        now: datetime | None,
+        by: By = "rules",
+        model_used: str = "rules",
+        was_model_asked: bool = False,
+        has_failed: bool = False,
+    ) -> OperationPlan:
+        """Return the operations as a plan; ``now`` is the time of the decisions."""
+        metadata = ProcessingMetadata(
+            total_operations=len(self.operations),
+            decision_time=now or now_utc(),
+            model_used=model_used,
+            uuid_mapping_used=was_model_asked,
+        )
+        in_question = frozenset(self.in_question)
+        return OperationPlan(
+            self.operations,
+            self.covers,
+            metadata,
+            self.problems,
+            by,
+            has_failed,
+            in_question,
+            self.new_ids,
+        )
 
     def _refuse(self, operation: OperationAnswer, why: str) -> None:
         self.problems.append(f"decision: {_article(operation)} {why} was refused")

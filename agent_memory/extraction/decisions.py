@@ -16,9 +16,7 @@ from agent_memory.extraction.llm.ask import ask, name_of
 from agent_memory.extraction.llm.prompts import DECISION_SCHEMA, decision_messages
 from agent_memory.extraction.rules.decisions import apply_rules, decide_by_rules
 from agent_memory.extraction.types import By, Fact, OperationPlan, RelatedMemory
-from agent_memory.models.conversation import ProcessingMetadata
 from agent_memory.models.protocols import LanguageModel
-from agent_memory.models.times import now_utc
 
 __all__ = ["decide", "decide_by_rules"]
 
@@ -57,22 +55,9 @@ def decide(
     for start in range(0, len(facts), AT_A_TIME):
         deciding.decide(range(start, min(start + AT_A_TIME, len(facts))))
     by: By = "model" if deciding.answered or not facts else "rules" if deciding.is_down else "raw"
-    settled = deciding.checks
-    metadata = ProcessingMetadata(
-        total_operations=len(settled.operations),
-        decision_time=now or now_utc(),
-        model_used=name_of(model) if by == "model" else by,
-        uuid_mapping_used=True,
-    )
-    return OperationPlan(
-        settled.operations,
-        settled.covers,
-        metadata,
-        settled.problems,
-        by,
-        in_question=frozenset(settled.in_question),
-        new_ids=settled.new_ids,
-        has_failed=deciding.is_down,
+    used = name_of(model) if by == "model" else by
+    return deciding.checks.plan(
+        now=now, by=by, model_used=used, was_model_asked=True, has_failed=deciding.is_down
     )
 
 

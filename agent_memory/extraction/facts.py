@@ -80,7 +80,8 @@ def extract(
     Raises ``ConfigurationError`` where the model's settings are wrong, and nothing else.
     """
     if model is None:
-        return extract_by_rules(messages, now=now)
+        facts = facts_by_rules(messages)
+        return _extraction(facts, [], by="rules", name="rules", now=now, prompt=None)
     asker = _Asker(model, prompt, messages)
     pieces = _pieces(_fragments(messages))
     facts = _merged(fact for piece in pieces for fact in asker.facts_of(piece, ATTEMPTS))
@@ -88,11 +89,6 @@ def extract(
     name = name_of(model) if by == "model" else by
     extraction = _extraction(facts, asker.problems, by=by, name=name, now=now, prompt=prompt)
     return replace(extraction, has_failed=asker.is_down)
-
-
-def extract_by_rules(messages: Sequence[Message], *, now: datetime | None = None) -> Extraction:
-    """Return the facts of a conversation that rules find: see ``rules.facts_by_rules``."""
-    return _extraction(facts_by_rules(messages), [], by="rules", name="rules", now=now, prompt=None)
 
 
 def _extraction(

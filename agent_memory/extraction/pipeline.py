@@ -36,20 +36,6 @@ _LOOKED_AT: Final = 25
 """Hits among which they are found: those of other users, or runs, are passed over."""
 
 
-class FindRelated(Protocol):
-    """Finds the memories that have most to do with a text, and takes no notes of it."""
-
-    def __call__(self, text: str, filters: SearchFilters, *, limit: int) -> list[Memory]:
-        """Return them, best first."""
-
-
-class ListRecent(Protocol):
-    """Lists memories."""
-
-    def __call__(self, filters: SearchFilters, *, limit: int) -> list[Memory]:
-        """Return the newest, newest first."""
-
-
 class ApplyDecisions(Protocol):
     """Carries out decisions in one transaction; see ``DecisionService.apply``."""
 
@@ -66,9 +52,11 @@ class MemoryPort(NamedTuple):
     """
 
     agent_id: str
-    categories: Callable[[], Sequence[str]]
-    find_related: FindRelated
-    list_recent: ListRecent
+    categories: Sequence[str]
+    find_related: Callable[[str, SearchFilters, int], list[Memory]]
+    """Return so many memories that have most to do with a text, best first; take no notes."""
+    list_recent: Callable[[SearchFilters, int], list[Memory]]
+    """Return so many of the newest memories, newest first."""
     prepare: Callable[[Mapping[str, Any]], Memory]
     apply: ApplyDecisions
     secrets: Mapping[str, FoundSecrets]
@@ -166,15 +154,14 @@ class ExtractionPipeline:
         of "I like pasta". Rules look at more, also by other words for the same: "I moved to Rome"
         has no word of "I live in Oslo".
         """
-        hits = self._port.find_related(fact.text, self._scope, limit=_LOOKED_AT)
-        if self._request.model is None:
-            for words in other_words_of(fact.text):
-                hits = [*hits, *self._port.find_related(words, self._scope, limit=_LOOKED_AT)]
-            hits = [*hits, *self._newest]
-        elif len(hits) < RELATED:
-            hits = [*hits, *self._newest]
+        by_rules = self._request.model is None
+        hits: list[Memory] = []
+        for words in (fact.text, *(other_words_of(fact.text) if by_rules else ())):
+            hits += self._port.find_related(words, self._scope, _LOOKED_AT)
+        if by_rules or len(hits) < RELATED:
+            hits += self._newest
         related = {memory.id: memory for memory in hits if self._is_own(memory)}
-        return list(related.values())[: None if self._request.model is None else RELATED]
+        return list(related.values())[: None if by_rules else RELATED]
 
     @cached_property
     def _scope(self) -> SearchFilters:
@@ -182,7 +169,7 @@ class ExtractionPipeline:
 
     @cached_property
     def _newest(self) -> list[Memory]:
-        return self._port.list_recent(self._scope, limit=_LOOKED_AT)
+        return self._port.list_recent(self._scope, _LOOKED_AT)
 
     def _is_own(self, memory: Memory) -> bool:
         """Return whether a memory is of the user, or of nobody as what is told is."""
@@ -290,14 +277,12 @@ class ExtractionPipeline:
     def _with_graph(self, decisions: Sequence[Decision]) -> list[Decision]:
         """Return the decisions with what their texts say of the graph."""
         edges = self._port.edges(self._request.user_id, self._request.run_id)
-        updates_of: dict[int, list[GraphUpdate]] = {
-            place: [] for place, decision in enumerate(decisions) if decision.memory is not None
-        }
         texts = {
-            place: memory.content
-            for place in updates_of
-            if (memory := decisions[place].memory) is not None
+            place: decision.memory.content
+            for place, decision in enumerate(decisions)
+            if decision.memory is not None
         }
+        updates_of: dict[int, list[GraphUpdate]] = {place: [] for place in texts}
         graph: GraphUpdates | None = None
         if self._graph_model is not None and texts:
             graph, problems = graph_updates_by_model(list(texts.values()), edges, self._graph_model)
@@ -333,7 +318,6 @@ def _who_says(update: GraphUpdate, texts: Mapping[int, str]) -> list[int]:
 
 
 def _as_related(memory: Memory) -> RelatedMemory:
-    """Return what a memory is to a decision."""
     return RelatedMemory(memory.id, memory.content, _last_said(memory))
 
 

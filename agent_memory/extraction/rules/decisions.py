@@ -26,8 +26,7 @@ from agent_memory.extraction.rules.statements import (
     statement,
 )
 from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
-from agent_memory.models.conversation import OperationEvent, ProcessingMetadata
-from agent_memory.models.times import now_utc
+from agent_memory.models.conversation import OperationEvent
 from agent_memory.text.normalize import exact_form, near_form
 from agent_memory.text.speech_acts import is_request_to_forget
 from agent_memory.text.stems import stems
@@ -58,20 +57,7 @@ def decide_by_rules(
     """Return what is to be done about facts, by their words alone: see ``decisions.decide``."""
     checks = DecisionChecks(facts, related)
     apply_rules(checks, range(len(facts)))
-    metadata = ProcessingMetadata(
-        total_operations=len(checks.operations),
-        decision_time=now or now_utc(),
-        model_used="rules",
-        uuid_mapping_used=False,
-    )
-    return OperationPlan(
-        checks.operations,
-        checks.covers,
-        metadata,
-        checks.problems,
-        in_question=frozenset(checks.in_question),
-        new_ids=checks.new_ids,
-    )
+    return checks.plan(now=now)
 
 
 def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:
@@ -129,30 +115,22 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
             return memory
         says_that_alone = stated and not (stated.says_more or stated.says_when or stated.origin)
         known = statement(memory.text) if says_that_alone else None
-        if (
-            known
-            and stated
-            and _is_same_statement(known, stated)
-            and _still_holds(memory.text, known)
-        ):
+        if known and stated and _is_held(memory.text, known, stated):
             return memory
     return None
 
 
-def _still_holds(text: str, known: Statement) -> bool:
-    """Return whether what a memory states is so still, for all that it says.
+def _is_held(text: str, known: Statement, stated: Statement) -> bool:
+    """Return whether a memory states the same, and that is so still, for all that it says.
 
     "I moved to Oslo, then to Rome" does not say that one lives in Oslo.
     """
+    if (known.slot, known.whose) != (stated.slot, stated.whose) or not same_value(known, stated):
+        return False
     whole = read(text)
     change = whole.change
     is_limited = change.is_beside or change.is_unreal or change.is_guessed
     return whole.is_one_sentence and not known.says_more and not is_limited
-
-
-def _is_same_statement(known: Statement, stated: Statement) -> bool:
-    is_same_slot = (known.slot, known.whose) == (stated.slot, stated.whose)
-    return is_same_slot and same_value(known, stated)
 
 
 def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, str] | None:
