@@ -38,14 +38,12 @@ from agent_memory.models.graph import (
 )
 from agent_memory.models.record import validate_model
 from agent_memory.services.graph.changes import Fact
-from agent_memory.services.graph.service import keys_of, query_words, worth_of
 
 if TYPE_CHECKING:
     from agent_memory.services.graph.service import GraphService
 
 MAX_DEPTH: Final = 8
 """How far ``neighbours`` and ``path`` look at most."""
-_MOST_AROUND: Final = 500
 
 
 class MemoryGraph(WithCheckedFlags):
@@ -109,12 +107,12 @@ class MemoryGraph(WithCheckedFlags):
             raise ValidationError.of("aliases", "must be a list of names", aliases)
         return self._store.add_entity(
             _cleaned("name", name, clean_name),
-            kind=None if type is None else _cleaned("type", type, clean_name),
+            kind=_optional("type", type, clean_name),
             aliases=[_cleaned("aliases", alias, clean_name) for alias in aliases],
             confidence=_confidence(confidence),
             memory_ids=_ids(memory_id),
-            user_id=_scope_id("user_id", user_id),
-            run_id=_scope_id("run_id", run_id),
+            user_id=_optional("user_id", user_id, clean_scope_id),
+            run_id=_optional("run_id", run_id, clean_scope_id),
         )
 
     def add(
@@ -147,17 +145,15 @@ class MemoryGraph(WithCheckedFlags):
             relationship=_cleaned("relationship", relationship, clean_relationship),
             target=_cleaned("target", target, clean_name),
             confidence=1.0 if confidence is None else _confidence(confidence) or 0.0,
-            temporal_context=None
-            if temporal_context is None
-            else _cleaned("temporal_context", temporal_context, clean_text),
+            temporal_context=_optional("temporal_context", temporal_context, clean_text),
             valid_from=None if valid_from is None else parse_moment("valid_from", valid_from),
             exclusive=exclusive,
         )
         return self._store.add(
             fact,
             memory_ids=_ids(memory_id),
-            user_id=_scope_id("user_id", user_id),
-            run_id=_scope_id("run_id", run_id),
+            user_id=_optional("user_id", user_id, clean_scope_id),
+            run_id=_optional("run_id", run_id, clean_scope_id),
         )
 
     def update(
@@ -251,8 +247,8 @@ class MemoryGraph(WithCheckedFlags):
         changes = self._store.apply(
             validate_model(GraphUpdates, updates).updates,
             memory_ids=check_ids(source_memory_ids),
-            user_id=_scope_id("user_id", user_id),
-            run_id=_scope_id("run_id", run_id),
+            user_id=_optional("user_id", user_id, clean_scope_id),
+            run_id=_optional("run_id", run_id, clean_scope_id),
             at=None if at is None else parse_moment("at", at),
         )
         return GraphReport(changes=changes)
@@ -266,7 +262,7 @@ class MemoryGraph(WithCheckedFlags):
         return self._store.merge(
             _cleaned("keep", keep, clean_name),
             _cleaned("other", other, clean_name),
-            user_id=_scope_id("user_id", user_id),
+            user_id=_optional("user_id", user_id, clean_scope_id),
         )
 
     # Looking ----------------------------------------------------------------------------------
@@ -284,7 +280,7 @@ class MemoryGraph(WithCheckedFlags):
         ``after`` is the id of the last entity of the page before: the list goes on behind it.
         Raises ``ValidationError`` where no entity has it.
         """
-        last_seen = None if after is None else _cleaned("after", after, clean_text)
+        last_seen = _optional("after", after, clean_text)
         return self._store.entities(*_scope(user_id, run_id), after=last_seen, limit=_limit(limit))
 
     def of_memory(self, memory_id: str) -> GraphExcerpt:
@@ -316,7 +312,7 @@ class MemoryGraph(WithCheckedFlags):
         Raises ``ValidationError`` for a name that no entity has.
         """
         return self._store.relationships(
-            None if entity is None else _cleaned("entity", entity, clean_name),
+            _optional("entity", entity, clean_name),
             *_scope(user_id, run_id),
             as_of=_as_of(as_of),
             include_closed=include_closed,
@@ -381,22 +377,9 @@ class MemoryGraph(WithCheckedFlags):
         comes last. "I" and "my" name the user. No text is an error. ``limit`` is at least 1.
         """
         check_whole_number("limit", limit, lowest=1)
-        words = query_words(check_query(query))
-        user, run = _scope(user_id, run_id)
-        named = self._store.named_in(keys_of(words), user, run)
-        if not named:
-            return []
-        near, far = self._store.around(list(named), user, run, limit=_MOST_AROUND)
-        query_set = {*words}
-        scored: dict[str, float] = {}
-        for edges, weight in ((near, 1.0), (far, 0.25)):
-            for edge in edges:
-                worth = weight * edge.confidence * worth_of(edge, named, query_set)
-                for memory_id in edge.source_memory_ids:
-                    scored[memory_id] = max(scored.get(memory_id, 0.0), worth)
-        memory_ids = self._store.found_by_search(list(scored))
-        best = sorted(memory_ids, key=lambda memory_id: (-scored[memory_id], memory_id))
-        return best[:limit]
+        return self._store.related_memory_ids(
+            check_query(query), *_scope(user_id, run_id), limit=limit
+        )
 
     # Writing out ------------------------------------------------------------------------------
 
@@ -439,15 +422,11 @@ def _cleaned(field: str, value: str, clean: Callable[[str], str]) -> str:
 
 def _scope(user_id: str | None, run_id: str | None) -> tuple[str | None, str | None]:
     """Return whose graph is looked at, and of which run; a file may have ids of any form."""
-    return _label("user_id", user_id), _label("run_id", run_id)
+    return _optional("user_id", user_id, clean_label), _optional("run_id", run_id, clean_label)
 
 
-def _label(field: str, value: str | None) -> str | None:
-    return None if value is None else _cleaned(field, value, clean_label)
-
-
-def _scope_id(field: str, value: str | None) -> str | None:
-    return None if value is None else _cleaned(field, value, clean_scope_id)
+def _optional(field: str, value: str | None, clean: Callable[[str], str]) -> str | None:
+    return None if value is None else _cleaned(field, value, clean)
 
 
 def _ids(memory_id: str | None) -> list[str]:

@@ -122,39 +122,33 @@ class GraphChanges:
         line = clean_name(name)
         key = self._key(line)
         entity_id = self._find(line)
+        self._refuse_rejected(line, kind, *aliases)
         given_values = {"type": kind, "confidence": confidence}
         values = {name: value for name, value in given_values.items() if value is not None}
-        self._refuse_rejected(line, kind, *aliases)
+        statement = {"name": line, **given_values}
+        if key == USER_NAME.lower():
+            statement |= {"name": USER_NAME, "type": _USER_TYPE if kind is None else kind}
         if entity_id is None:
-            entity_id = self._new_entity(line, key, values)
+            entity_id = self._new_entity(key, statement)
         elif values:
             self._engine.graph.update_entity(entity_id, values, self._now)
-        is_user = key == USER_NAME.lower()
-        statement = {
-            "name": USER_NAME if is_user else line,
-            "type": _USER_TYPE if is_user and kind is None else kind,
-            "confidence": confidence,
-        }
         self._link("entity", entity_id, dict.fromkeys(self._sources, statement))
         for alias in aliases:
             self._add_alias(entity_id, clean_name(alias))
         return entity_id
 
-    def _new_entity(self, name: str, key: str, values: Mapping[str, object]) -> str:
-        is_user = key == USER_NAME.lower()
+    def _new_entity(self, key: str, statement: Mapping[str, object]) -> str:
         columns = {
-            "name": USER_NAME if is_user else name,
+            **statement,
             "name_key": key,
-            "type": _USER_TYPE if is_user else None,
             "user_id": self.user_id,
             "run_id": self._run_id,
             "by_hand": int(not self._sources),
             "created_at": self._now,
             "updated_at": self._now,
-            **values,
         }
         entity_id = self._engine.graph.insert_entity(columns)
-        for alias in USER_ALIASES if is_user else ():
+        for alias in USER_ALIASES if key == USER_NAME.lower() else ():
             self._engine.graph.add_alias(entity_id, alias, key, None)
         return entity_id
 

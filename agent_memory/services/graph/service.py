@@ -35,6 +35,7 @@ from agent_memory.storage.change_records import GraphMoment
 
 MOST_SHOWN: Final = 2_000
 """Entities, and relationships, that a neighbourhood lists: the nearest."""
+_MOST_AROUND: Final = 500
 
 
 class GraphService(Service):
@@ -294,10 +295,8 @@ class GraphService(Service):
     ) -> tuple[list[EntityView], list[EdgeView]]:
         """Return the whole graph as it stands at one moment; without ``as_of`` all times of it."""
         with self._read():
-            edges = self._engine.graph.edges(
-                self._moment(user_id, run_id, as_of),
-                at_any_time=as_of is None,
-            )
+            when = self._moment(user_id, run_id, as_of)
+            edges = self._engine.graph.edges(when, at_any_time=as_of is None)
             entities = self._entities(user_id, None, run_id=run_id)
             # At a time in the past, what only memories that are gone now spoke of.
             seen = {entity.id for entity in entities}
@@ -310,33 +309,44 @@ class GraphService(Service):
             )
             return entities, edges
 
-    def named_in(
+    def related_memory_ids(
+        self, query: str, user_id: str | None, run_id: str | None, *, limit: int
+    ) -> list[str]:
+        """Return the memories behind what holds at the entities that a query names, best first."""
+        words = _query_words(query)
+        scored: dict[str, float] = {}
+        with self._read():
+            named = self._named_among(_keys_of(words), user_id, run_id)
+            for weight, edges in self._around(list(named), user_id, run_id) if named else ():
+                for edge in edges:
+                    worth = weight * edge.confidence * _worth_of(edge, named, {*words})
+                    for memory_id in edge.source_memory_ids:
+                        scored[memory_id] = max(scored.get(memory_id, 0.0), worth)
+            memory_ids = self._engine.graph.unarchived_ids(list(scored))
+        return sorted(memory_ids, key=lambda memory_id: (-scored[memory_id], memory_id))[:limit]
+
+    def _named_among(
         self, keys: Sequence[str], user_id: str | None, run_id: str | None
     ) -> dict[str, str]:
         """Return the entities whose names or aliases are among these keys: id and key of each."""
-        with self._read():
-            named = self._engine.graph.find_all(keys, user_id)
-            if run_id is None:
-                return named
-            views = self._entities(user_id, list(named), run_id=run_id)
-            return {view.id: key for view in views for key in sorted(keys) if has_name(view, key)}
+        named = self._engine.graph.find_all(keys, user_id)
+        if run_id is None:
+            return named
+        views = self._entities(user_id, list(named), run_id=run_id)
+        return {view.id: key for view in views for key in sorted(keys) if has_name(view, key)}
 
-    def around(
-        self, ids: Sequence[str], user_id: str | None, run_id: str | None, *, limit: int
-    ) -> tuple[list[EdgeView], list[EdgeView]]:
-        """Return what holds at some entities, and what holds at their direct neighbours."""
-        with self._read():
-            when = self._moment(user_id, run_id, None)
-            look = partial(self._engine.graph.edges, when, limit=limit)
-            near = look(among=ids)
-            ends = {end for edge in near for end in (edge.source_id, edge.target_id)}
-            near_ids = {edge.id for edge in near}
-            far = look(among=sorted(ends - set(ids)))
-            return near, [edge for edge in far if edge.id not in near_ids]
-
-    def found_by_search(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return those of some memories that are there and not archived."""
-        return self._engine.graph.unarchived_ids(memory_ids)
+    def _around(
+        self, ids: Sequence[str], user_id: str | None, run_id: str | None
+    ) -> Iterator[tuple[float, list[EdgeView]]]:
+        """Yield what holds at some entities, and at their neighbours, each with what it counts."""
+        when = self._moment(user_id, run_id, None)
+        look = partial(self._engine.graph.edges, when, limit=_MOST_AROUND)
+        near = look(among=ids)
+        yield 1.0, near
+        ends = {end for edge in near for end in (edge.source_id, edge.target_id)}
+        near_ids = {edge.id for edge in near}
+        far = look(among=sorted(ends - set(ids)))
+        yield 0.25, [edge for edge in far if edge.id not in near_ids]
 
     # Inside -----------------------------------------------------------------------------------
 
@@ -402,14 +412,14 @@ _IN_NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 _OWN: Final = frozenset({"i", "me", "my", "mine", "myself", "user"})
 
 
-def query_words(query: str) -> list[str]:
+def _query_words(query: str) -> list[str]:
     """Return the words of a query in lower case, without the marks around them."""
     words = _IN_NO_TEXT.sub(" ", query).lower().split()[:_MOST_WORDS]
     bare = (_MARKS.sub("", word) for word in words)
     return [word for word in bare if word]
 
 
-def keys_of(words: Sequence[str]) -> list[str]:
+def _keys_of(words: Sequence[str]) -> list[str]:
     """Return the keys of all names that words in a row may be."""
     runs = {
         name_key(" ".join(words[start:end]))
@@ -419,7 +429,7 @@ def keys_of(words: Sequence[str]) -> list[str]:
     return sorted(runs | ({USER_NAME.lower()} if _OWN.intersection(words) else set()))
 
 
-def worth_of(edge: EdgeView, named: Mapping[str, str], query_terms: set[str]) -> float:
+def _worth_of(edge: EdgeView, named: Mapping[str, str], query_terms: set[str]) -> float:
     """Return how relevant a relationship is to a query."""
     user = USER_NAME.lower()
     ends = [named.get(end) for end in (edge.source_id, edge.target_id)]
