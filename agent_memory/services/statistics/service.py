@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from typing import Any, Final
@@ -129,11 +129,28 @@ class _Snapshot:
             "duplicates": duplicates,
             "archivable_count": archivable_count,
             "recommendations": [
-                *_contradicted(reviews[: self._limit]),
-                *_recalled_too_often(most_recalled),
-                *_outdated(old_answers[: self._limit]),
-                *_repeated(duplicates),
-                *_outlived(archivable),
+                *map(_contradicted, reviews[: self._limit]),
+                *(
+                    _to_look_at(
+                        memory.memory_id,
+                        f"returned by {memory.share:.0%} of all searches, whatever they ask",
+                    )
+                    for memory in most_recalled
+                    if memory.is_too_often
+                ),
+                *(
+                    _to_look_at(
+                        answer.memory_id,
+                        f"came first in {answer.asked:,} searches, and was last written"
+                        f" {answer.age_days:,} days ago: is it still so?",
+                    )
+                    for answer in old_answers[: self._limit]
+                ),
+                *(
+                    _to_archive(others, f"the same as {first}", first)
+                    for first, *others in duplicates
+                ),
+                *(_to_archive([item.memory_id], item.reason) for item in archivable),
             ],
         }
 
@@ -235,60 +252,28 @@ def _recalls(
 # Recommendations ------------------------------------------------------------------------------
 
 
-def _contradicted(reviews: Sequence[Review]) -> Iterator[Recommendation]:
-    for review in reviews:
-        other = f"{review.replaced_by} says otherwise" if review.replaced_by else "in question"
-        sure = "" if review.confidence is None else f" ({review.confidence:.0%} sure)"
-        yield Recommendation(
-            action="review",
-            memory_ids=[review.memory_id],
-            reason=f"{other}{sure}: approving deletes it, `--dismiss` keeps it",
-            command=f"agent-memory review --approve {review.review_id}",
-            review_id=review.review_id,
-        )
+def _contradicted(review: Review) -> Recommendation:
+    other = f"{review.replaced_by} says otherwise" if review.replaced_by else "in question"
+    sure = "" if review.confidence is None else f" ({review.confidence:.0%} sure)"
+    return Recommendation(
+        action="review",
+        memory_ids=[review.memory_id],
+        reason=f"{other}{sure}: approving deletes it, `--dismiss` keeps it",
+        command=f"agent-memory review --approve {review.review_id}",
+        review_id=review.review_id,
+    )
 
 
-def _recalled_too_often(memories: Sequence[RecalledMemory]) -> Iterator[Recommendation]:
-    for memory in memories:
-        if memory.is_too_often and memory.share is not None:
-            yield Recommendation(
-                action="review",
-                memory_ids=[memory.memory_id],
-                reason=f"returned by {memory.share:.0%} of all searches, whatever they ask",
-                command=_command("show", memory.memory_id),
-            )
+def _to_look_at(memory_id: str, reason: str) -> Recommendation:
+    command = _command("show", memory_id)
+    return Recommendation(action="review", memory_ids=[memory_id], reason=reason, command=command)
 
 
-def _outdated(answers: Sequence[OldAnswer]) -> Iterator[Recommendation]:
-    for answer in answers:
-        yield Recommendation(
-            action="review",
-            memory_ids=[answer.memory_id],
-            reason=f"came first in {answer.asked:,} searches, and was last written"
-            f" {answer.age_days:,} days ago: is it still so?",
-            command=_command("show", answer.memory_id),
-        )
-
-
-def _repeated(groups: Sequence[Sequence[str]]) -> Iterator[Recommendation]:
-    for first, *others in groups:
-        yield Recommendation(
-            action="archive",
-            memory_ids=others,
-            reason=f"the same as {first}",
-            command=_command("archive", *others),
-            same_as=first,
-        )
-
-
-def _outlived(items: Sequence[TidyItem]) -> Iterator[Recommendation]:
-    for item in items:
-        yield Recommendation(
-            action="archive",
-            memory_ids=[item.memory_id],
-            reason=item.reason,
-            command=_command("archive", item.memory_id),
-        )
+def _to_archive(ids: list[str], reason: str, same_as: str | None = None) -> Recommendation:
+    command = _command("archive", *ids)
+    return Recommendation(
+        action="archive", memory_ids=ids, reason=reason, command=command, same_as=same_as
+    )
 
 
 def _command(verb: str, *memory_ids: str) -> str:
