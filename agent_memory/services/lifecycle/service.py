@@ -17,7 +17,7 @@ from agent_memory.models.safety import FoundSecrets, Rejection
 from agent_memory.services.lifecycle.undo import own_change_ids, row_at, undo
 from agent_memory.services.policies import rejected_values, retention
 from agent_memory.services.policies.rejection_match import words_to_reject
-from agent_memory.services.policies.secrets import SecretScreening, screen_for_secrets
+from agent_memory.services.policies.secrets import screen_for_secrets
 from agent_memory.services.unit_of_work import Service, repeated_if_undone
 from agent_memory.services.writing import duplicates
 from agent_memory.services.writing.update import memory_of, recorded
@@ -176,16 +176,19 @@ class LifecycleService(Service):
 
     def secrets(self, scanner: SecretScanner | None) -> list[FoundSecrets]:
         """Return the memories that look like they hold secrets, now or in their history."""
-        by_memory: dict[str, SecretScreening] = {}
+        secrets: dict[str, FoundSecrets] = {}
         with self._engine.read():
             for texts in rejected_values.iterate_texts(self._engine):
-                _keep_if_secret(by_memory, texts["id"], screen_for_secrets(texts, scanner))
+                screening = screen_for_secrets(texts, scanner)
+                if screening.kinds:
+                    secrets[texts["id"]] = screening.report(texts["id"])
             for memory_id, values in rejected_values.iterate_old_texts(self._engine):
-                if memory_id not in by_memory:
+                if memory_id not in secrets:
                     screening = screen_for_secrets(values, scanner)
                     screening.places = ["history"]
-                    _keep_if_secret(by_memory, memory_id, screening)
-        return [screening.report(memory_id) for memory_id, screening in by_memory.items()]
+                    if screening.kinds:
+                        secrets[memory_id] = screening.report(memory_id)
+        return list(secrets.values())
 
     @repeated_if_undone
     def lift(self, rejection: int | str) -> bool:
@@ -213,10 +216,3 @@ class LifecycleService(Service):
         require(self._engine, Capability.FILE_BACKUP)
         with self._engine.read():  # which refuses another agent's file in the place of this one
             return self._engine.files.list_backups()
-
-
-def _keep_if_secret(
-    by_memory: dict[str, SecretScreening], memory_id: str, screening: SecretScreening
-) -> None:
-    if screening.kinds:
-        by_memory[memory_id] = screening

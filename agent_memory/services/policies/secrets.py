@@ -35,20 +35,6 @@ _LONGEST_PLACE: Final = 80
 _SHORT_MASK: Final = "***"
 
 
-class SecretScreening:
-    """The result of a screening: the fields with secrets masked, and the kinds and places."""
-
-    def __init__(self) -> None:
-        self.masked: dict[str, Any] = {}
-        self.kinds: list[str] = []
-        self.places: list[str] = []
-
-    def report(self, memory_id: str, **more: Any) -> FoundSecrets:  # noqa: ANN401 - its fields
-        """Return what may be said of the secrets: no word of it comes from them."""
-        kinds, places = (list(dict.fromkeys(names)) for names in (self.kinds, self.places))
-        return FoundSecrets.model_construct(memory_id=memory_id, kinds=kinds, fields=places, **more)
-
-
 def screen_for_secrets(
     values: Mapping[str, Any], scanner: SecretScanner | None = None
 ) -> SecretScreening:
@@ -56,12 +42,11 @@ def screen_for_secrets(
 
     Only fields that hold one are in ``masked``. ``scanner`` is used instead of the library's own.
     """
-    screener = _Screener(scanner)
+    screening = SecretScreening(scanner)
     for name in _LOOKED_AT:
-        value = values.get(name)
-        if value:
-            screener.screen(name, value)
-    return screener.screening
+        if value := values.get(name):
+            screening.screen(name, value)
+    return screening
 
 
 def apply_secret_policy(
@@ -131,19 +116,26 @@ def refusal(secrets: FoundSecrets, *, at: Sequence[int] = ()) -> SecretFound:
     return SecretFound(f"{where}: {message}", faults)
 
 
-class _Screener:
-    """Screens the values of one memory."""
+class SecretScreening:
+    """Screens the fields of one memory: those with secrets are masked, kinds and places noted."""
 
     def __init__(self, scanner: SecretScanner | None) -> None:
-        self.screening = SecretScreening()
+        self.masked: dict[str, Any] = {}
+        self.kinds: list[str] = []
+        self.places: list[str] = []
         self._scanner = scanner
+
+    def report(self, memory_id: str, **more: Any) -> FoundSecrets:  # noqa: ANN401 - its fields
+        """Return what may be said of the secrets: no word of it comes from them."""
+        kinds, places = (list(dict.fromkeys(names)) for names in (self.kinds, self.places))
+        return FoundSecrets.model_construct(memory_id=memory_id, kinds=kinds, fields=places, **more)
 
     def screen(self, name: str, value: object) -> None:
         """Screen one field, and keep its masked form if it holds a secret."""
-        before = len(self.screening.kinds)
+        before = len(self.kinds)
         masked = self._masked(name, value)
-        if len(self.screening.kinds) > before:
-            self.screening.masked[name] = masked
+        if len(self.kinds) > before:
+            self.masked[name] = masked
 
     def _masked(self, name: str, value: object) -> object:
         if name == "content":
@@ -211,10 +203,8 @@ class _Screener:
         return merge_spans(SecretSpan(*span) for span in self._scanner.find(text))
 
     def _note(self, place: str, kind: str) -> None:
-        self.screening.kinds.append(kind)
-        self.screening.places.append(
-            place if len(place) <= _LONGEST_PLACE else place.partition(".")[0]
-        )
+        self.kinds.append(kind)
+        self.places.append(place if len(place) <= _LONGEST_PLACE else place.partition(".")[0])
 
 
 def _read(text: str) -> Any:  # noqa: ANN401 - JSON data
