@@ -92,7 +92,7 @@ def write_json(path: Path, entities: Sequence[EntityView], edges: Sequence[EdgeV
     """
     with written_atomically(path) as file:
         file.write(b'{"entities": [')
-        file.writelines(_items(_entity(entity) for entity in entities))
+        file.writelines(_items(entity.record().model_dump(mode="json") for entity in entities))
         file.write(b'\n], "relationships": [')
         file.writelines(_items(_relationship(edge) for edge in edges))
         file.write(b"\n]}\n")
@@ -102,10 +102,6 @@ def _items(values: Iterator[dict[str, Any]]) -> Iterator[bytes]:
     for number, value in enumerate(values):
         text = json.dumps(value, ensure_ascii=False)
         yield (",\n" * bool(number) or "\n").encode() + text.encode(errors="backslashreplace")
-
-
-def _entity(entity: EntityView) -> dict[str, Any]:
-    return entity.record().model_dump(mode="json")
 
 
 def _relationship(edge: EdgeView) -> dict[str, Any]:

@@ -25,8 +25,10 @@ from agent_memory.models.field_types import AgentId, Text
 from agent_memory.models.fields import clean_text
 from agent_memory.models.limits import (
     BACKUP_SUFFIX,
+    DEFAULT_SCRATCHPAD_SIZE,
     MAX_SCRATCHPAD_SIZE,
     METADATA_FILENAME,
+    MIN_SCRATCHPAD_SIZE,
     SCRATCHPAD_FILENAME,
 )
 from agent_memory.models.memory import Memory, given_back
@@ -77,9 +79,7 @@ class ScratchpadYaml(Codec):
 
         Of an agent's folder, what its ``metadata.json`` tells comes first.
         """
-        if not path.is_dir():
-            return _entries(path)
-        return _entries_of_folder(path)
+        return _entries_of_folder(path) if path.is_dir() else _entries(path)
 
     def write(self, path: Path, source: Source) -> Written:
         """Write the seven keys of each memory of the hot set, and nothing else."""
@@ -326,7 +326,7 @@ def _written_at(memory: Entry) -> datetime:
 
 def _size_setting(size: int, place: str) -> Iterator[Entry]:
     """Yield the setting for a size of the scratchpad, if it is another than usual."""
-    if _LEAST_SIZE <= size <= MAX_SCRATCHPAD_SIZE and size != _USUAL_SIZE:
+    if MIN_SCRATCHPAD_SIZE <= size <= MAX_SCRATCHPAD_SIZE and size != DEFAULT_SCRATCHPAD_SIZE:
         yield Entry(Section.AGENT, {"config": {"scratchpad_max_size": size}}, place)
 
 
@@ -368,10 +368,6 @@ class ScratchpadFile:
     agent_id: str | None = None
     memories: list[dict[str, Any]] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
-
-
-_USUAL_SIZE: Final = 50
-_LEAST_SIZE: Final = 10
 
 
 _Whole = Annotated[str, Field(min_length=1), AfterValidator(clean_text)]

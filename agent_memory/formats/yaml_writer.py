@@ -10,7 +10,7 @@ from json import JSONEncoder
 from typing import Final
 
 from agent_memory.models.fields import to_json
-from agent_memory.models.times import format_time
+from agent_memory.models.times import format_briefly
 
 _MAX_PLAIN_KEY: Final = 1000  # of 1,024 characters, past which YAML wants a "?" before a key
 
@@ -25,9 +25,8 @@ _NO_NAMES: Final = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 def _time_of(value: object) -> str:
-    """Return a time as ISO 8601 text in UTC; a fraction of a second only if there is one."""
     if isinstance(value, datetime):
-        return format_time(value).replace(".000000Z", "Z")
+        return format_briefly(value)
     raise TypeError(f"a {type(value).__name__} is no JSON data")
 
 

@@ -46,6 +46,11 @@ def format_time(moment: datetime) -> str:
     return f"{to_utc(moment).isoformat('T', 'microseconds')[:-6]}Z"  # for +00:00
 
 
+def format_briefly(moment: datetime) -> str:
+    """Write a time as ``format_time`` does, with microseconds only where there are any."""
+    return format_time(moment).replace(".000000Z", "Z")
+
+
 def parse_time(text: str) -> datetime:
     """Read an ISO 8601 time or date; one without an offset is UTC.
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 from agent_memory.errors import StorageUnavailable, ValidationError
 from agent_memory.formats.directory.layout import INDEX
 from agent_memory.formats.directory.lines import encoded
-from agent_memory.formats.directory.shape import e_time
 from agent_memory.formats.json_reader import parse
 from agent_memory.models.enums import Importance, MemoryKind
+from agent_memory.models.times import format_briefly
 from agent_memory.runtime.files import read_steadily
 
 VERSION: Final = "1.0.0"
@@ -40,7 +40,7 @@ class Index:
         importances = _lists((entry["importance"], entry["id"]) for entry in memories)
         index = {
             "version": VERSION,
-            "last_updated": e_time(changed_at),
+            "last_updated": format_briefly(changed_at),
             "statistics": {
                 "total_memories": len(memories),
                 "by_type": by_type,

@@ -13,7 +13,7 @@ from agent_memory.models.documents.record_rules import is_uuid4
 from agent_memory.models.enums import MemoryKind, TaskStatus
 from agent_memory.models.memory import Memory, given_back
 from agent_memory.models.memory_fields import MEMORY_FIELDS, fields_beyond
-from agent_memory.models.times import format_time
+from agent_memory.models.times import format_briefly
 
 _MAX_CONTENT: Final = 5000
 _MAX_CATEGORY: Final = 50
@@ -51,9 +51,9 @@ def shaped(memory: Memory) -> Shaped:
         "type": memory.kind.value,
         "content": memory.content,
         "category": category,
-        "created_at": e_time(memory.timestamp),
-        "updated_at": e_time(memory.updated_at),
-        "accessed_at": e_time(memory.last_accessed or memory.timestamp),
+        "created_at": format_briefly(memory.timestamp),
+        "updated_at": format_briefly(memory.updated_at),
+        "accessed_at": format_briefly(memory.last_accessed or memory.timestamp),
         "access_count": memory.access_count,
         "tags": memory.tags,
         "importance": memory.importance.value,
@@ -86,7 +86,7 @@ def _further(
 def _plain(value: object) -> object:
     """Return a value as JSON has it."""
     if isinstance(value, datetime):
-        return e_time(value)
+        return format_briefly(value)
     return value.value if isinstance(value, Enum) else value
 
 
@@ -97,7 +97,7 @@ def _task(memory: Memory) -> tuple[dict[str, Any] | None, dict[str, Any]]:
         return None, {}
     values: dict[str, Any] = {
         "status": task.status.value,
-        "completed_at": task.completed_at and e_time(task.completed_at),
+        "completed_at": task.completed_at and format_briefly(task.completed_at),
         "blockers": task.blockers or None,
         "outcome": task.outcome,
     }
@@ -117,11 +117,6 @@ def e_id(memory_id: str) -> str:
     if is_uuid4(memory_id):
         return memory_id
     return str(UUID(bytes=hashlib.sha256(memory_id.encode()).digest()[:16], version=4))
-
-
-def e_time(moment: datetime) -> str:
-    """Write a time as E does, with microseconds only where there are any."""
-    return format_time(moment).replace(".000000Z", "Z")
 
 
 def misfit(fields: dict[str, Any], line: bytes) -> str | None:

@@ -11,7 +11,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, BinaryIO, Final
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats.directory.commit import (
@@ -89,9 +89,10 @@ def _is_made(folder: Path) -> bool:
 def _written(folder: Path, source: Source) -> Written:
     staged = stage(folder)
     try:
-        with _Export(staged, source) as export:
-            written = export.written()
-        commit(folder, export.names)
+        files, further = _Files(staged), _Files(staged / _PARTS)
+        with contextlib.closing(further), contextlib.closing(files):
+            written = _Export(staged, source, files, further).written()
+        commit(folder, [*(name for name in files.sizes if name != INDEX), INDEX])
     finally:
         shutil.rmtree(staged, ignore_errors=True)
     return written
@@ -100,30 +101,16 @@ def _written(folder: Path, source: Source) -> Written:
 class _Export:
     """The writing of the new files into a folder of their own."""
 
-    def __init__(self, folder: Path, source: Source) -> None:
+    def __init__(self, folder: Path, source: Source, files: _Files, further: _Files) -> None:
         self._source = source
         self._folder = folder
-        self._files = _Files(folder)
+        self._files = files
         # By the file that it belongs to, so that it comes in the order in which files are read: in
         # that order the memories stand in a store that takes the folder in, and goes out again.
-        self._further = _Files(folder / _PARTS)
+        self._further = further
         self._index = Index()
         self._beyond: Counter[str] = Counter()
         self._archived = self._with_further = self._too_long = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        try:
-            self._files.close()
-        finally:
-            self._further.close()
-
-    @property
-    def names(self) -> list[str]:
-        """The files that were written; the index is the last."""
-        return [*(name for name in self._files.sizes if name != INDEX), INDEX]
 
     def written(self) -> Written:
         """Write all files, and say what went where."""
@@ -263,12 +250,9 @@ def numbers_within_limits(memories: Iterable[Memory]) -> frozenset[int]:
             fields = shaped(memory).fields
             line = to_line(fields)
             if misfit(fields, line) is None:
-                rankings[memory.kind].offer(number, _last_used(memory), len(line))
+                last_used = max(memory.last_accessed or memory.timestamp, memory.updated_at)
+                rankings[memory.kind].offer(number, last_used, len(line))
     return frozenset(number for ranking in rankings.values() for number in ranking.numbers())
-
-
-def _last_used(memory: Memory) -> datetime:
-    return max(memory.last_accessed or memory.timestamp, memory.updated_at)
 
 
 class _Ranking:
