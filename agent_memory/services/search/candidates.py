@@ -51,7 +51,11 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
         f"not every memory with {term.written!r} was looked at" for term in matches.left_out
     ]
     started = time.perf_counter()
-    by_meaning = _nearest(engine, request)
+    by_meaning = (
+        NearestVectors({})
+        if request.vector is None
+        else engine.vectors.nearest(request.vector, request.passing)
+    )
     vector_ms = (time.perf_counter() - started) * 1000
     if by_meaning.degraded:
         degraded.append(by_meaning.degraded)
@@ -72,7 +76,9 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
         asks_for_several=asks_for_several(request.query),
     )
     row_ids = list(dict.fromkeys([*matches.row_ids, *by_meaning.cosines, *dated]))
-    centers = [*matches.row_ids[:SURROUNDED], *_first(by_meaning.cosines, SURROUNDED_BY_MEANING)]
+    cosines = by_meaning.cosines
+    nearest = heapq.nlargest(SURROUNDED_BY_MEANING, cosines, key=cosines.__getitem__)
+    centers = [*matches.row_ids[:SURROUNDED], *nearest]
     candidates = _candidates(engine, request, row_ids, centers, by_meaning)
     return Candidates(candidates, query, degraded, vector_ms)
 
@@ -141,16 +147,6 @@ def _places(terms: Sequence[Term], has: Callable[[Term], bool]) -> frozenset[int
 def _places_of_dates(request: SearchRequest, dates: Sequence[Span]) -> frozenset[int]:
     words = {word.lower() for span in dates for word in _WORDS.findall(span.phrase)}
     return _places(request.terms, lambda term: term.written.lower() in words)
-
-
-def _nearest(engine: Engine, request: SearchRequest) -> NearestVectors:
-    if request.vector is None:
-        return NearestVectors({})
-    return engine.vectors.nearest(request.vector, request.passing)
-
-
-def _first(cosines: Mapping[int, float], count: int) -> list[int]:
-    return heapq.nlargest(count, cosines, key=cosines.__getitem__)
 
 
 def _cosine_scale(vector: QueryVector | None) -> CosineScale | None:

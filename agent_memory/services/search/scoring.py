@@ -34,7 +34,7 @@ each part away in turn and measures what it was worth.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agent_memory.services.search.signals import PIVOT, Candidate, QueryProfile, nearness, rarity
@@ -119,11 +119,6 @@ class Scores(NamedTuple):
     coverage: float
     strength: float
 
-    @property
-    def evidence(self) -> dict[int, Evidence]:
-        """Return the evidence for each candidate, by row id."""
-        return {row_id: self.evidence_for(row_id) for row_id in self.parts}
-
     def evidence_for(self, row_id: int) -> Evidence:
         """Return the evidence for one candidate: few are ever looked at."""
         return Evidence._make(self.parts[row_id])
@@ -136,7 +131,8 @@ def weigh(
     if not candidates:
         return Scores({}, 0.0, 0.0)
     coverage, strength = strength_of(candidates, query)
-    share = coverage if _has_meaning(candidates, query) else 1.0
+    has_vectors = any(candidate.cosine is not None for candidate in candidates)
+    share = coverage if query.cosine_scale is not None and has_vectors else 1.0
     of_words = _weigh_words(candidates, query, weights, share)
     of_meaning = _weigh_meaning(candidates, query, weights)
     parts: dict[int, tuple[float, ...]] = {}
@@ -285,11 +281,6 @@ def _bm25(
 
 
 # Meaning ----------------------------------------------------------------------------------------
-
-
-def _has_meaning(candidates: Iterable[Candidate], query: QueryProfile) -> bool:
-    has_vector = any(candidate.cosine is not None for candidate in candidates)
-    return query.cosine_scale is not None and has_vector
 
 
 def _weigh_meaning(

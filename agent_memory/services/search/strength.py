@@ -94,13 +94,14 @@ def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
     floor = floor_of(query)
     most = strongest = 0.0
     for candidate in candidates:
-        near = _strength_of_meaning(candidate, floor)
+        cosine = candidate.cosine
+        near = 0.0 if cosine is None else max(0.0, cosine - floor) * _MEANING_STRENGTH
         if not (of_date or candidate.counts):
             strongest = max(strongest, near)
             continue
-        dated = of_date and of_date * (
-            1 if _says_date(candidate, query) else nearness(candidate, query)
-        )
+        # The words of the date may stand in it: "June" may be somebody's name.
+        says_date = bool(query.date_terms) and query.date_terms <= candidate.counts.keys()
+        dated = of_date and of_date * (1 if says_date else nearness(candidate, query))
         # A guess at what was meant counts less than 1.
         met = [
             (weights[place] * min(1.0, count), count)
@@ -151,18 +152,6 @@ def _weights_of_terms(query: QueryProfile, size: int) -> list[float]:
             weight *= LIGHT_WEIGHT
         weights.append(0.0 if place in ignored else weight)
     return weights
-
-
-def _says_date(candidate: Candidate, query: QueryProfile) -> bool:
-    """Return whether the words of the date stand in a memory: "June" may be somebody's name."""
-    return bool(query.date_terms) and query.date_terms <= candidate.counts.keys()
-
-
-def _strength_of_meaning(candidate: Candidate, floor: float) -> float:
-    """Return what a memory's cosine adds to the strength of an answer."""
-    if candidate.cosine is None:
-        return 0.0
-    return max(0.0, candidate.cosine - floor) * _MEANING_STRENGTH
 
 
 def floor_of(query: QueryProfile) -> float:

@@ -36,7 +36,8 @@ def query(*frequencies: int, **fields: Any) -> QueryProfile:
 def parts(
     candidates: Sequence[Candidate], asked: QueryProfile, weights: Weights = PLAIN
 ) -> Mapping[int, Evidence]:
-    return weigh(candidates, asked, weights).evidence
+    scores = weigh(candidates, asked, weights)
+    return {row_id: scores.evidence_for(row_id) for row_id in scores.parts}
 
 
 def talk(*members: Candidate) -> list[Candidate]:

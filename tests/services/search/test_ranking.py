@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_candidates import RARE, SPACE, TODAY, UNTIMED, by_row_id, candidate, order, query, ranking
+from made_candidates import (
+    RARE,
+    SPACE,
+    TODAY,
+    UNTIMED,
+    by_row_id,
+    candidate,
+    order,
+    parts,
+    query,
+    ranking,
+)
 
 from agent_memory import Memory
 from agent_memory.models.relevance import relevance_score
@@ -23,7 +34,7 @@ from agent_memory.services.search.ranking import (
     gate,
     rank,
 )
-from agent_memory.services.search.scoring import MEANING_POWER, Weights, weigh
+from agent_memory.services.search.scoring import MEANING_POWER, WEIGHTS, Weights
 from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile
 from agent_memory.services.search.strength import (
     HANDFUL,
@@ -112,7 +123,7 @@ def test_the_order_does_not_depend_on_the_order_of_the_candidates(
 @given(questions())
 def test_every_candidate_with_evidence_is_there_once_and_no_other(question: Question) -> None:
     candidates, asked, _ = question
-    evidence = weigh(candidates, asked).evidence
+    evidence = parts(candidates, asked, WEIGHTS)
     expected = sorted(row_id for row_id, found in evidence.items() if found.total > 0)
     found = rank(*question)
     assert sorted(order(found)) == expected

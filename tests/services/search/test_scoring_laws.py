@@ -244,7 +244,7 @@ def test_no_candidates_have_no_evidence(
     frequencies: tuple[int, ...], space: CosineScale | None
 ) -> None:
     found = weigh([], query(*frequencies, cosine_scale=space))
-    assert (found.evidence, found.coverage, found.strength) == ({}, 0.0, 0.0)
+    assert (found.parts, found.coverage, found.strength) == ({}, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +260,7 @@ def test_without_words_meaning_or_date_there_is_no_evidence(
     candidates: list[Candidate], asked: QueryProfile
 ) -> None:
     found = weigh(candidates, asked)
-    assert found.evidence == {one.row_id: Evidence() for one in candidates}
+    assert found.parts == {one.row_id: Evidence() for one in candidates}
     assert (found.coverage, found.strength) == (0.0, 0.0)
 
 
@@ -313,10 +313,10 @@ def test_every_part_is_a_number_and_only_a_question_takes_off(
     question: tuple[list[Candidate], QueryProfile],
 ) -> None:
     found = weigh(*question)
-    assert found.evidence.keys() == {one.row_id for one in question[0]}
+    assert found.parts.keys() == {one.row_id for one in question[0]}
     assert 0.0 <= found.coverage <= 1.0
     assert 0.0 <= found.strength <= 1.0
-    for one in found.evidence.values():
+    for one in map(found.evidence_for, found.parts):
         assert all(math.isfinite(getattr(one, name)) for name in PARTS)
         assert all(getattr(one, name) >= 0.0 for name in PARTS if name != "question")
         assert one.question <= 0.0 <= one.total
