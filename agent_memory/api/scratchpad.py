@@ -26,7 +26,9 @@ class ScratchpadVerbs(OpenMemory):
         """
         promotion = self._store.promote(memory_id)
         if promotion.promoted:
-            self._events.promoted_by_hand(promotion)
+            self._events.entered_scratchpad(
+                memory_id, "manual", promotion.evicted, size=promotion.scratchpad_size
+            )
         return promotion
 
     def demote(self, memory_id: str) -> bool:

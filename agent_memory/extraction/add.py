@@ -94,12 +94,15 @@ def add(
     else:
         outcomes, problems = port.apply(decisions, keep_copies=not infer) if decisions else ([], [])
     problems = [*transcript.problems, *(result.problems if result else ()), *problems]
-    answer = _answer(outcomes, result, problems, started=started, now=now())
-    more = {
-        "passed_over": transcript.passed_over or None,
-        "secrets": _secrets(port, decisions, outcomes) or None,
-    }
-    return answer.model_copy(update={"metadata": answer.metadata.model_copy(update=more)})
+    return _answer(
+        outcomes,
+        result,
+        problems,
+        passed_over=transcript.passed_over,
+        secrets=_secrets(port, decisions, outcomes),
+        started=started,
+        now=now(),
+    )
 
 
 def transcript_of(source: object, *, strict: bool) -> Transcript:
@@ -273,6 +276,8 @@ def _answer(
     result: ExtractionResult | None,
     problems: Sequence[str],
     *,
+    passed_over: int,
+    secrets: list[FoundSecrets],
     started: float,
     now: datetime,
 ) -> AddMemoryResponse:
@@ -299,5 +304,7 @@ def _answer(
             decided_by=None if result is None else result.by,
             problems=problems or None,
             reviews=reviews or None,
+            passed_over=passed_over or None,
+            secrets=secrets or None,
         ),
     )

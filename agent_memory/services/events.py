@@ -16,7 +16,6 @@ from agent_memory.models.agent import AgentInfo
 from agent_memory.models.enums import EventName, StorageBackend
 from agent_memory.models.event import MemoryEvent
 from agent_memory.models.memory import Memory
-from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchResults
 from agent_memory.runtime.logs import is_log_read, logger
 from agent_memory.services.rendering import estimate_tokens
@@ -160,21 +159,19 @@ class Events:
     def promoted(self, promoted: Promoted) -> None:
         """Publish what use brought into the scratchpad, and which memories made room, if any."""
         for memory_id, evicted in zip_longest(promoted.memory_ids, promoted.evicted):
-            self._publish_promoted(memory_id, "access_threshold", promoted.scratchpad_size, evicted)
+            self.entered_scratchpad(
+                memory_id, "access_threshold", evicted, size=promoted.scratchpad_size
+            )
 
-    def promoted_by_hand(self, promotion: Promotion) -> None:
-        """Publish what was put into the scratchpad, and which memory made room, if any."""
-        size, evicted = promotion.scratchpad_size, promotion.evicted
-        self._publish_promoted(promotion.memory_id, "manual", size, evicted)
-
-    def _publish_promoted(
-        self, memory_id: str, reason: str, scratchpad_size: int, evicted: str | None
+    def entered_scratchpad(
+        self, memory_id: str, reason: str, evicted: str | None, *, size: int
     ) -> None:
+        """Publish what was put into the scratchpad, and which memory made room, if any."""
         if self.has_listeners():
             data = {
                 "memory_id": memory_id,
                 "reason": reason,
-                "scratchpad_size": scratchpad_size,
+                "scratchpad_size": size,
                 "evicted": evicted,
             }
             self.publish(EventName.PROMOTED, data)

@@ -89,11 +89,12 @@ def render_memories(
     >>> render_memories([memory], agent_id="bob").splitlines()[6]
     '- [2026-01-28] Note: Prefer tea {mem-1 by s-1}'
     """
-    shown: Iterable[Shown] = (_memory_of(item) for item in memories)
+    # Not by its class, whose module takes longer to import than this has time in a hook.
+    shown = (cast("Shown", getattr(item, "memory", item)) for item in memories)
     chosen = config or PLAIN
     budget = chosen.token_budget if token_budget is None else token_budget
-    count = count_tokens or estimate_tokens
-    return _rendered(shown, chosen, budget, title=_RECALLED, agent_id=agent_id, count=count)[0]
+    text, _ = _rendered(shown, chosen, budget, _RECALLED, agent_id, count_tokens)
+    return text
 
 
 def render_context(
@@ -109,13 +110,7 @@ def render_context(
     With the text come the memories that it shows. ``memories`` come most important first. One that
     does not fit is passed over for the next; with none that fit, or none at all, the text is empty.
     """
-    count = count_tokens or estimate_tokens
-    return _rendered(memories, config, budget, title=_RECENT, agent_id=agent_id, count=count)
-
-
-def _memory_of(item: "Memory | MemoryExcerpt | MemorySearchResult") -> "Shown":
-    # Not by its class, whose module takes longer to import than this has time in a hook.
-    return cast("Shown", getattr(item, "memory", item))
+    return _rendered(memories, config, budget, _RECENT, agent_id, count_tokens)
 
 
 def is_frame(line: str) -> bool:
@@ -127,11 +122,11 @@ def _rendered(
     memories: "Iterable[ShownMemory]",
     config: "MemoryContextConfig | Style",
     budget: int,
-    *,
     title: str,
     agent_id: str | None,
-    count: CountTokens,
+    count_tokens: "CountTokens | None",
 ) -> "tuple[str, list[ShownMemory]]":
+    count = count_tokens or estimate_tokens
     chosen: list[str] = []
     shown: list[ShownMemory] = []
     # The heading's own numbers grow by some digits while entries are added.
