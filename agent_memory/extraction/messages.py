@@ -61,11 +61,11 @@ def read_transcript(source: Source | Transcript, *, strict: bool = False) -> Tra
     """
     if isinstance(source, Transcript):
         return source
-    transcript = Transcript()
+    transcript = Transcript(is_strict=strict)
     if isinstance(source, str):
-        _take_text(source.removeprefix("\ufeff"), transcript, strict=strict)
+        _take_text(source.removeprefix("\ufeff"), transcript)
     else:
-        _take_values(source, transcript, strict=strict)
+        _take_values(source, transcript)
     if not transcript.messages and transcript.errors:
         raise transcript.errors[0]
     if not transcript.messages and not transcript.passed_over:
@@ -73,14 +73,14 @@ def read_transcript(source: Source | Transcript, *, strict: bool = False) -> Tra
     return transcript
 
 
-def _take_values(source: object, transcript: Transcript, *, strict: bool) -> None:
+def _take_values(source: object, transcript: Transcript) -> None:
     source = source if isinstance(source, Message) else plain(source)
     if isinstance(source, Message):
         transcript.messages.append(source)
         return
     if isinstance(source, Mapping):
         if "messages" not in source:
-            transcript.take(source, "messages", 0, strict=strict)
+            transcript.take(source, "messages", 0)
             return
         transcript.request = {name: value for name, value in source.items() if name != "messages"}
         source = source["messages"]
@@ -89,7 +89,7 @@ def _take_values(source: object, transcript: Transcript, *, strict: bool) -> Non
     if isinstance(source, bytes) or not isinstance(source, Iterable):
         raise _not_messages(source)
     for place, value in enumerate(source):
-        transcript.take(value, "messages", place, strict=strict)
+        transcript.take(value, "messages", place)
 
 
 def _not_messages(value: object) -> ValidationError:
@@ -101,22 +101,22 @@ def _not_messages(value: object) -> ValidationError:
 # Texts ----------------------------------------------------------------------------------------
 
 
-def _take_text(text: str, transcript: Transcript, *, strict: bool) -> None:
+def _take_text(text: str, transcript: Transcript) -> None:
     start = text.strip()
     if start[:1] in ("[", '"') or start in ("null", "true", "false") or start.isdigit():
         with contextlib.suppress(json.JSONDecodeError, RecursionError):
             # which refuses what holds no messages
-            _take_values(_json(start), transcript, strict=strict)
+            _take_values(_json(start), transcript)
             return
     is_object = start.startswith("{")
     if not is_object and not re.match(r"\[\s*[\[{\]\"]", start):
-        _take_plain_text(text, transcript, strict=strict)
+        _take_plain_text(text, transcript)
         return
     try:
-        _take_values(_json(text), transcript, strict=strict)
+        _take_values(_json(text), transcript)
     except json.JSONDecodeError as error:
         if is_object and (error.msg == "Extra data" or _is_jsonl(text)):
-            _take_lines(text, transcript, strict=strict)
+            _take_lines(text, transcript)
             return
         raise _not_json(error, error.lineno) from None
     except RecursionError:
@@ -137,7 +137,7 @@ def _is_jsonl(text: str) -> bool:
     return len(lines) > 1 and all(line.startswith("{") and '"' in line for line in lines)
 
 
-def _take_lines(text: str, transcript: Transcript, *, strict: bool) -> None:
+def _take_lines(text: str, transcript: Transcript) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
@@ -145,12 +145,12 @@ def _take_lines(text: str, transcript: Transcript, *, strict: bool) -> None:
         try:
             value = _json(line)
         except json.JSONDecodeError as error:
-            transcript.leave_out(_not_json(error, number), place, strict=strict)
+            transcript.leave_out(_not_json(error, number), place)
         except RecursionError:
             deep = ValidationError.of("messages", f"{place}: nested too deep", line)
-            transcript.leave_out(deep, place, strict=strict)
+            transcript.leave_out(deep, place)
         else:
-            transcript.take(value, place, strict=strict)
+            transcript.take(value, place)
 
 
 def _not_json(error: json.JSONDecodeError, line: int) -> ValidationError:
@@ -159,14 +159,14 @@ def _not_json(error: json.JSONDecodeError, line: int) -> ValidationError:
     )
 
 
-def _take_plain_text(text: str, transcript: Transcript, *, strict: bool) -> None:
+def _take_plain_text(text: str, transcript: Transcript) -> None:
     lines = text.splitlines()
     named = [_speaker(line) for line in lines]
     if not _is_chat(lines, named):
         paragraphs = [part.strip() for part in _BLANK_LINES.split(text) if part.strip()]
         for number, part in enumerate(paragraphs, 1):
             message = {"role": "user", "content": part}
-            transcript.take(message, "paragraph", number, strict=strict)
+            transcript.take(message, "paragraph", number)
         return
     entries: list[tuple[int, dict[str, Any]]] = []
     for number, (line, match) in enumerate(zip(lines, named, strict=True), 1):
@@ -178,7 +178,7 @@ def _take_plain_text(text: str, transcript: Transcript, *, strict: bool) -> None
             entries.append((number, {"role": "user", "content": line}))
     for number, value in entries:
         value["content"] = value["content"].strip()
-        transcript.take(value, f"line {number}", strict=strict)
+        transcript.take(value, f"line {number}")
 
 
 def _speaker(line: str) -> re.Match[str] | None:

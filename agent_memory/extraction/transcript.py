@@ -52,17 +52,18 @@ class Transcript:
     problems: list[str] = field(default_factory=list)
     request: dict[str, Any] = field(default_factory=dict)
     errors: list[ValidationError] = field(default_factory=list)
+    is_strict: bool = False
 
-    def take(self, value: object, *at: str | int, strict: bool) -> None:
-        """Read one entry. Raises ``ValidationError`` for one that is wrong, where ``strict``."""
+    def take(self, value: object, *at: str | int) -> None:
+        """Read one entry; one that is wrong is left out, or raises where that ``is_strict``."""
         try:
             self._read(value, *at)
         except ValidationError as error:
-            self.leave_out(error, *at, strict=strict)
+            self.leave_out(error, *at)
 
-    def leave_out(self, error: ValidationError, *at: str | int, strict: bool) -> None:
-        """Leave an entry out, and tell which; where ``strict``, raise the error."""
-        if strict:
+    def leave_out(self, error: ValidationError, *at: str | int) -> None:
+        """Leave an entry out, and tell which; where that ``is_strict``, raise the error."""
+        if self.is_strict:
             raise error
         self.errors.append(error)
         where = " ".join(str(part) for part in at)

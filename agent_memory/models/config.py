@@ -5,8 +5,8 @@ from typing import Any, Final, Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from agent_memory.models.field_types import Text, covered
-from agent_memory.models.fields import clean_text, is_key
+from agent_memory.models.field_types import Text, covered, is_clean_text
+from agent_memory.models.fields import is_key
 from agent_memory.models.limits import (
     DEFAULT_MEMORY_ROOT,
     DEFAULT_MIGRATION_THRESHOLD,
@@ -81,7 +81,8 @@ class MemoryToolConfig(Record, extra="forbid", frozen=True):
             return values
         return {
             name: covered(value)
-            if _SECRET.search(str(name)) or (name == "embedding_base_url" and not _is_text(value))
+            if _SECRET.search(str(name))
+            or (name == "embedding_base_url" and not is_clean_text(value))
             else value
             for name, value in values.items()
         }
@@ -93,13 +94,6 @@ class MemoryToolConfig(Record, extra="forbid", frozen=True):
         if key is not None and not is_key(key.get_secret_value()):
             raise ValueError("must be a text without spaces, of the characters that a key has")
         return key
-
-
-def _is_text(value: object) -> bool:
-    try:
-        return value is None or (isinstance(value, str) and clean_text(value) == value)
-    except ValueError:
-        return False
 
 
 class MemoryContextConfig(Record, extra="forbid", frozen=True):

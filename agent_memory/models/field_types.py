@@ -60,6 +60,14 @@ UtcEnd = Annotated[datetime, BeforeValidator(_read_end), AfterValidator(to_utc)]
 """The same for the end of a span: a date alone ends with its day."""
 
 
+def is_clean_text(value: object) -> bool:
+    """Return whether a field of text takes a value as it is: an address that does is no secret."""
+    try:
+        return value is None or (isinstance(value, str) and clean_text(value) == value)
+    except ValueError:
+        return False
+
+
 def covered(value: object) -> SecretStr | None:
     """Return what may be secret so that no error shows it; what is no text is refused later."""
     if value is None or isinstance(value, SecretStr):

@@ -14,7 +14,7 @@ from agent_memory.formats.peers.conversations import (
     Conversations,
     Spoken,
 )
-from agent_memory.formats.peers.entries import memories, text_of, time_of
+from agent_memory.formats.peers.entries import list_of, memories, text_of, texts_in, time_of
 from agent_memory.formats.peers.parts import ZIP, Part, heads, items, opened_parts
 from agent_memory.formats.protocol import Sample
 from agent_memory.models.portable import Entry, PassedOver, Section
@@ -73,8 +73,7 @@ def _conversation(talk: Mapping[str, Any], place: str) -> Iterator[Content]:
         if not isinstance(message, dict) or message.get("sender") not in list(_ROLES):
             silent += 1
             continue
-        listed = [message.get(key) for key in ("attachments", "files")]
-        files += sum(len(each) for each in listed if isinstance(each, list))
+        files += sum(len(list_of(message.get(key))) for key in ("attachments", "files"))
         text = _text(message)
         if not text:
             silent += 1
@@ -90,12 +89,7 @@ def _conversation(talk: Mapping[str, Any], place: str) -> Iterator[Content]:
 def _text(message: Mapping[str, Any]) -> str:
     """Return what was said: the blocks of text, or the text where a message has no blocks."""
     blocks = message.get("content")
-    texts = [
-        block.get("text")
-        for block in (blocks if isinstance(blocks, list) else ())
-        if isinstance(block, dict) and block.get("type") == "text"
-    ]
-    plain = "\n".join(text_of(text) for text in texts if isinstance(text, str)).strip()
+    plain = "\n".join(map(text_of, texts_in(list_of(blocks)))).strip()
     if plain or not isinstance(message.get("text"), str):
         return plain
     return "" if blocks else text_of(message["text"]).strip()
@@ -112,8 +106,7 @@ def _remembered(value: Mapping[str, Any], place: str) -> Iterator[Content]:
         for heading, item in list_items(text):
             about = {"kind": "memory", "project": project, "heading": heading}
             yield from memories(place, item, source=_NAME, metadata=about)
-    extra = value.get("memory_files")
-    yield PassedOver("memory files", len(extra) if isinstance(extra, list) else 0)
+    yield PassedOver("memory files", len(list_of(value.get("memory_files"))))
 
 
 READER: Final = Conversations(_NAME, _recognises, _contents)

@@ -12,7 +12,7 @@ from agent_memory.errors import StorageError, ValidationError
 from agent_memory.formats.jsonl import parse_object, read_lines
 from agent_memory.formats.markdown import CODEC as NOTES
 from agent_memory.formats.peers.conversations import Content, Conversation, Conversations, Spoken
-from agent_memory.formats.peers.entries import text_of, time_of
+from agent_memory.formats.peers.entries import text_of, texts_in, time_of
 from agent_memory.formats.protocol import Sample
 from agent_memory.models.portable import Entry, PassedOver, Section
 from agent_memory.runtime.files import read_steadily
@@ -124,13 +124,7 @@ def _text(event: Mapping[str, Any]) -> tuple[str, str]:
         return "", "messages of subagents"
     message = event.get("message")
     content = message.get("content") if isinstance(message, dict) else None
-    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    texts = [
-        text_of(block["text"])
-        for block in blocks
-        if isinstance(block, dict) and block.get("type") == "text"
-        if isinstance(block.get("text"), str) and not _NO_SPEECH.match(block["text"])
-    ]
+    texts = [text_of(text) for text in texts_in(content) if not _NO_SPEECH.match(text)]
     is_own = event.get("isMeta") is True or event.get("isCompactSummary") is True
     return ("" if is_own else "\n".join(texts).strip()), "messages that nobody said"
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from agent_memory.formats.peers.entries import label, memories, time_of
+from agent_memory.formats.peers.entries import label, list_of, memories, time_of
 from agent_memory.models.enums import MemoryCategory
 from agent_memory.models.fields import is_memory_id
 from agent_memory.models.portable import Entry, PassedOver
@@ -45,9 +45,7 @@ _TEXT_KEYS: Final = ("content", "text", "memory", "data")
 
 
 def _of_claude_mem(row: Row) -> object:
-    facts = row.get("facts")
-    listed = facts if isinstance(facts, list) else []
-    lines = [f"- {fact}" for fact in listed if isinstance(fact, str)]
+    lines = [f"- {fact}" for fact in list_of(row.get("facts")) if isinstance(fact, str)]
     words = [row.get("title"), row.get("subtitle"), row.get("narrative") or row.get("text")]
     return "\n".join([*(part for part in words if isinstance(part, str) and part), *lines])
 

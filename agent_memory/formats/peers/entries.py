@@ -90,6 +90,20 @@ def time_of(value: object) -> str | None:
         return None
 
 
+def list_of(value: object) -> list[Any]:
+    """Return a list as it is, and an empty one for anything else."""
+    return value if isinstance(value, list) else []
+
+
+def texts_in(content: object) -> Iterator[str]:
+    """Yield the texts of a message: that which it is, or those of its blocks of text."""
+    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
+    for block in blocks:
+        if isinstance(block, dict) and block.get("type") == "text":
+            if isinstance(block.get("text"), str):
+                yield block["text"]
+
+
 def text_of(text: str) -> str:
     """Return a text as a store can hold it: without NUL, halves of characters shown as such."""
     if text.isascii():

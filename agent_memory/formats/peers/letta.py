@@ -10,7 +10,7 @@ from typing import Any, Final
 from agent_memory.errors import ValidationError
 from agent_memory.formats.json_reader import parse
 from agent_memory.formats.peers.conversations import Content, Conversation, Conversations, Spoken
-from agent_memory.formats.peers.entries import memories, text_of, time_of
+from agent_memory.formats.peers.entries import list_of, memories, text_of, texts_in, time_of
 from agent_memory.formats.peers.parts import Part, items
 from agent_memory.formats.protocol import Sample
 from agent_memory.models.portable import Entry, PassedOver, Section
@@ -45,7 +45,7 @@ def _agent_file(value: Mapping[str, Any]) -> Iterator[Content]:
     agents = value.get("agents")
     named = agents if isinstance(agents, list) else [value]
     for blocks in (value.get("blocks"), value.get("core_memory")):
-        for number, block in enumerate(blocks if isinstance(blocks, list) else (), 1):
+        for number, block in enumerate(list_of(blocks), 1):
             yield from _block(block, f"block {number}")
     for number, agent in enumerate(named, 1):
         if isinstance(agent, dict):
@@ -53,8 +53,7 @@ def _agent_file(value: Mapping[str, Any]) -> Iterator[Content]:
         else:
             yield Entry(Section.MEMORY, {}, f"agent {number}", "is no object")
     for key in _OF_AGENTS:
-        listed = value.get(key)
-        yield PassedOver(f"{key} of agents", len(listed) if isinstance(listed, list) else 0)
+        yield PassedOver(f"{key} of agents", len(list_of(value.get(key))))
 
 
 def _block(block: object, place: str) -> Iterator[Content]:
@@ -69,10 +68,9 @@ def _block(block: object, place: str) -> Iterator[Content]:
 
 def _talk(agent: Mapping[str, Any], place: str) -> Iterator[Content]:
     name = str(agent.get("name") or place)
-    listed = agent.get("messages")
     spoken: list[Spoken] = []
     silent = 0
-    for number, message in enumerate(listed if isinstance(listed, list) else ()):
+    for number, message in enumerate(list_of(agent.get("messages"))):
         text = _text(message) if isinstance(message, dict) else ""
         if text:
             moment = time_of(message.get("created_at"))
@@ -87,19 +85,10 @@ def _text(message: Mapping[str, Any]) -> str:
     """Return what was said; where an agent speaks by its tool, its text is what it thought."""
     if message.get("role") not in _SPEAKERS:
         return ""
-    calls = message.get("tool_calls")
-    sent = [_sent(call) for call in (calls if isinstance(calls, list) else ())]
+    sent = [_sent(call) for call in list_of(message.get("tool_calls"))]
     if any(sent):
         return "\n".join(filter(None, sent))
-    content = message.get("content")
-    blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-    texts = [
-        _unwrapped(block["text"])
-        for block in blocks
-        if isinstance(block, dict) and block.get("type") == "text"
-        if isinstance(block.get("text"), str)
-    ]
-    return "\n".join(filter(None, texts)).strip()
+    return "\n".join(filter(None, map(_unwrapped, texts_in(message.get("content"))))).strip()
 
 
 def _sent(call: object) -> str:

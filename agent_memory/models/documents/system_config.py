@@ -20,8 +20,8 @@ from pydantic import (
 )
 
 from agent_memory.errors import ConfigurationError
-from agent_memory.models.field_types import Text, covered
-from agent_memory.models.fields import clean_text, is_key
+from agent_memory.models.field_types import Text, covered, is_clean_text
+from agent_memory.models.fields import is_key
 from agent_memory.models.record import SparseRecord
 
 _REFERENCE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -105,7 +105,8 @@ class ConfigSection(SparseRecord, extra="forbid", protected_namespaces=()):
     @classmethod
     def _is_hidden(cls, name: object, value: object) -> bool:
         if name in _ADDRESSES:
-            return not _is_text(value)  # one that will be refused: it may hold a password
+            # One that will be refused may hold a password.
+            return value == "" or not is_clean_text(value)
         is_field = name in cls.model_fields
         return name in _SECRETS if is_field else _SECRET.search(str(name)) is not None
 
@@ -144,13 +145,6 @@ class ConfigSection(SparseRecord, extra="forbid", protected_namespaces=()):
                 f"{self.section}.api_key has a character that no key has: copy it again"
             )
         return key
-
-
-def _is_text(value: object) -> bool:
-    try:
-        return value is None or (isinstance(value, str) and clean_text(value) == value != "")
-    except ValueError:
-        return False
 
 
 _LOOKED_UP: Final = ("model", "organization", "base_url")
