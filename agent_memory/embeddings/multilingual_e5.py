@@ -258,8 +258,4 @@ class _Encoder(Graph):
         return name
 
 
-def _load() -> _Model:
-    return _Model(weights_path(_PACKAGE, "e5-small-q4.bin", _SHA256))
-
-
-_model: Final = Once(_load)
+_model: Final = Once(lambda: _Model(weights_path(_PACKAGE, "e5-small-q4.bin", _SHA256)))

@@ -143,10 +143,6 @@ class ExtractionPipeline:
         result.problems = [*extraction.problems, *plan.problems, *self._problems]
         return result
 
-    def _note(self, problem: str) -> None:
-        logging.getLogger("agent_memory").warning("%s", problem)
-        self._problems.append(problem)
-
     def _related(self, fact: Fact) -> list[Memory]:
         """Return the memories that have most to do with a fact, of its user and run alone.
 
@@ -269,7 +265,9 @@ class ExtractionPipeline:
         try:
             return self._port.prepare(fields)
         except ValidationError as error:
-            self._note(f"a fact was not stored: {error}")
+            problem = f"a fact was not stored: {error}"
+            logging.getLogger("agent_memory").warning("%s", problem)
+            self._problems.append(problem)
             return None
 
     # The graph --------------------------------------------------------------------------------

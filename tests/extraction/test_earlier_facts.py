@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.extraction.rules.earlier_facts import EarlierFacts
+from agent_memory.extraction.rules.decisions import EarlierFacts
 
 
 def test_of_what_has_as_many_words_in_common_the_last_is_compared() -> None:

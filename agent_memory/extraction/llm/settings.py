@@ -84,7 +84,8 @@ class ChatSettings:
         as it asks for. Raises what the last attempt raised.
         """
         deadline = time.monotonic() + self.timeout * (self.max_retries + 1)
-        for attempt in range(self.max_retries + 1):
+        attempt = 0
+        while True:
             left = deadline - time.monotonic()
             try:
                 return request(max(_LEAST_SECONDS, min(self.timeout, left)))
@@ -94,7 +95,7 @@ class ChatSettings:
                 if is_last or wait is None or time.monotonic() + wait >= deadline:
                     raise
             time.sleep(wait)
-        raise ProviderError("no request was made")  # not reached: there always is an attempt
+            attempt += 1
 
     def cut_off(self) -> BadAnswer:
         """Return the error for an answer that would be longer than it may be.

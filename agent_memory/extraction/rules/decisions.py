@@ -11,14 +11,15 @@ somebody else is asked. What goes on behind the words of a memory stands beside 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from functools import lru_cache
+from heapq import nlargest
 from typing import Final
 
 from agent_memory.extraction.decision_checks import DecisionChecks
-from agent_memory.extraction.rules.conflicts import conflict, read
-from agent_memory.extraction.rules.earlier_facts import EarlierFacts
+from agent_memory.extraction.rules.conflicts import Reading, conflict, read
 from agent_memory.extraction.rules.statements import (
     Statement,
     same_value,
@@ -27,6 +28,7 @@ from agent_memory.extraction.rules.statements import (
 )
 from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import OperationEvent
+from agent_memory.models.fields import new_memory_id
 from agent_memory.text.normalize import exact_form, near_form
 from agent_memory.text.speech_acts import is_request_to_forget
 from agent_memory.text.stems import stems
@@ -44,6 +46,10 @@ _SHARE: Final = 0.6
 _ASKS: Final = frozenset(
     stems("please forget delete erase remove stop remembering memory memories everything that all")
 )
+_COMPARED: Final = 25
+"""What is new that a fact is compared with: the last so many, and so many with the same words."""
+_OF_A_WORD: Final = 200
+"""Of what has the same word, the last so many are looked at."""
 _LIKES: Final = re.compile(r"^(\w+) (?:like|enjoy)s?\b", re.IGNORECASE)
 _LOVES: Final = re.compile(r"^(\w+) (?:love|adore)s?\b", re.IGNORECASE)
 
@@ -239,3 +245,57 @@ def _nearest(
         if share >= _SHARE and share > most and name.lower() == speaker:
             best, most = memory, share
     return best
+
+
+class EarlierFacts:
+    """The facts of a conversation that will be memories, each with the id that it will have.
+
+    What is new in a conversation is no memory yet while its facts are decided about. The next fact
+    may correct it all the same: "I live in Berlin." and, ten turns later, "I moved to Lisbon."
+    """
+
+    def __init__(self) -> None:
+        self._memories: list[RelatedMemory] = []
+        self._readings: dict[str, Reading] = {}
+        self._forms: set[str] = set()
+        self._having: defaultdict[object, list[int]] = defaultdict(list)
+
+    def take(self, text: str) -> str:
+        """Take a fact that will be a memory, and return that memory's id."""
+        memory = RelatedMemory(new_memory_id(), text)
+        form = _form(text)
+        if form not in self._forms:  # else it will be the memory that says so already
+            self._forms.add(form)
+            self._readings[text] = read(text)
+            for key in _keys(text):
+                self._having[key].append(len(self._memories))
+            self._memories.append(memory)
+        return memory.id
+
+    def read(self, text: str) -> Reading:
+        """Read a text, or give what was read of it: for each fact anew it takes thrice as long."""
+        return self._readings.get(text) or read(text)
+
+    def related(self, text: str) -> list[RelatedMemory]:
+        """Return what a fact is to be compared with, the last first."""
+        if not self._memories:
+            return []
+        count = len(self._memories)
+        alike = Counter(
+            place for key in _keys(text) for place in self._having.get(key, ())[-_OF_A_WORD:]
+        )
+        places = [
+            *range(count - 1, max(-1, count - 1 - _COMPARED), -1),
+            # Of those with as many words in common the last: any order of theirs is of chance.
+            *(
+                place
+                for _, place in nlargest(_COMPARED, ((n, place) for place, n in alike.items()))
+            ),
+        ]
+        return [self._memories[place] for place in dict.fromkeys(places)]
+
+
+def _keys(text: str) -> Iterator[object]:
+    """Yield by what a text is found: its words, and the slots of which it states a value."""
+    yield from read(text).stems
+    yield from {stated.slot for stated in read(text).statements}

@@ -99,9 +99,9 @@ def texts_in(content: object) -> Iterator[str]:
     """Yield the texts of a message: that which it is, or those of its blocks of text."""
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
     for block in blocks:
-        if isinstance(block, dict) and block.get("type") == "text":
-            if isinstance(block.get("text"), str):
-                yield block["text"]
+        is_text = isinstance(block, dict) and block.get("type") == "text"
+        if is_text and isinstance(text := block.get("text"), str):
+            yield text
 
 
 def text_of(text: str) -> str:
