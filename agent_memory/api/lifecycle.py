@@ -100,15 +100,16 @@ class LifecycleVerbs(OpenMemory):
                 message = "name a change or a review: `history` and `reviews` number them"
                 raise ValidationError.of("change_id", message, change_id)
             return self._store.decisions.ask_again(review_id, session_id=self.session_id)
-        if change_id is not None:
-            check_whole_number("change_id", change_id, lowest=1)
-        return self._store.lifecycle.undo(change_id, session_id=self.session_id, whole=whole)
+        return self._undo_of(None, change_id, whole=whole)
 
-    def _undo_of(self, owner: Owner, change_id: int | None) -> Undone:
-        """Undo a change of one owner's memories, or of what was done last to these."""
+    def _undo_of(
+        self, owner: Owner | None, change_id: int | None, *, whole: bool = False
+    ) -> Undone:
         if change_id is not None:
             check_whole_number("change_id", change_id, lowest=1)
-        return self._store.lifecycle.undo(change_id, session_id=self.session_id, owner=owner)
+        return self._store.lifecycle.undo(
+            change_id, session_id=self.session_id, owner=owner, whole=whole
+        )
 
     def erase(
         self,

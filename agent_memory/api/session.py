@@ -344,22 +344,19 @@ class SessionMemory(WithCheckedFlags):
     def delete_many(self, memory_ids: str | Iterable[str]) -> list[Memory]:
         """Delete several memories of this session, all or none; return them as they were."""
         self._refuse_unless("delete")
-        own = self._required(memory_ids)
-        return self._all_shown(self._memory.delete_many(own))
+        return self._all_shown(self._memory.delete_many(self._required(memory_ids)))
 
     def archive(self, memory_ids: str | Iterable[str]) -> list[Memory]:
         """Archive memories of this session and return them: they leave all searches."""
         self._refuse_unless("delete")
-        own = self._required(memory_ids)
-        return self._all_shown(self._memory.archive(own))
+        return self._all_shown(self._memory.archive(self._required(memory_ids)))
 
     def delete_all(
         self, *, filters: SearchFilters | Mapping[str, Any] | None = None
     ) -> list[Memory]:
         """Delete all memories of this session, archived ones too, or those like ``filters``."""
         self._refuse_unless("delete")
-        gone = self._memory.delete_all(filters=self._narrowed(filters, {}))
-        return self._all_shown(gone)
+        return self._all_shown(self._memory.delete_all(filters=self._narrowed(filters, {})))
 
     # Questions --------------------------------------------------------------------------------
 

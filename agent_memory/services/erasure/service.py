@@ -103,15 +103,12 @@ class ErasureService:
     ) -> ErasureReceipt:
         """Remove every trace of some memories, and look for what is left of them.
 
-        They may be archived, or deleted before. With ``backups`` they are erased in the backups
-        beside the file as well, and may be in those alone; without, the receipt tells which of
-        these files still hold something. It can be undone by nothing. It takes as long as writing
-        the whole file anew and reading it twice; in a database, as long as reading all rows twice.
-
-        Raises ``MemoryNotFound``, and ``StorageLocked`` while somebody reads an older state of the
-        file for longer than the busy timeout: then nothing was erased. If it ends in the middle,
-        either nothing was erased from the file or the rows are gone: ``finish`` does the rest. If
-        only that cannot be done, the receipt says so.
+        With ``backups`` they are erased in the backups beside the file as well, and may be in those
+        alone; without, the receipt tells which of these files still hold something. It takes as
+        long as writing the whole file anew and reading it twice; in a database, as reading all rows
+        twice. If it ends in the middle, either nothing was erased from the file or the rows are
+        gone: ``finish`` does the rest. If only that cannot be done, the receipt says so. Raises as
+        ``LifecycleVerbs.erase`` does.
         """
         ids = list(dict.fromkeys(memory_ids))
         if not ids:
@@ -225,9 +222,8 @@ class ErasureService:
 
     def _known_in(self, path: Path, ids: Sequence[str]) -> set[str] | None:
         """Return which of the ids a copy knows; ``None`` for one that cannot be erased in."""
-        if side_files.is_rollback_file(path, self._engine.files.path):
-            entries = side_files.entries_of(path)
-            entry_ids = {str(side_files.id_and_content_of(entry)[0]) for entry in entries}
+        if path == side_files.rollback_file(self._engine.files.path):
+            entry_ids = {str(side_files.id_of(entry)) for entry in side_files.entries_of(path)}
             return entry_ids.intersection(ids)
         if not side_files.is_store(path, self._engine.files.path):
             return None
@@ -239,10 +235,8 @@ class ErasureService:
         """Erase in a backup, and add what it says of the memories to the text of the erasure."""
         wanted = frozenset(erasure.ids)
         try:
-            if side_files.is_rollback_file(path, self._engine.files.path):
-                is_out = side_files.take_out(
-                    path, lambda entry: side_files.id_and_content_of(entry)[0] in wanted
-                )
+            if path == side_files.rollback_file(self._engine.files.path):
+                is_out = side_files.take_out(path, lambda entry: side_files.id_of(entry) in wanted)
                 return ErasedCopy(path=str(path), erased=is_out)
             is_left = _erase_in_store(path, erasure)
         except AgentMemoryError as error:

@@ -123,18 +123,12 @@ def _half_replacement(place: Path, *, remove: bool) -> list[Path]:
     return left
 
 
-def is_rollback_file(path: Path, place: Path) -> bool:
-    """Return whether a copy is the rollback file of a store."""
-    return path == rollback_file(place)
-
-
 # The rollback file --------------------------------------------------------------------------------
 
 
-def id_and_content_of(entry: object) -> tuple[object, object]:
-    """Return the id and the content of an entry of a rollback file; ``None`` for what it lacks."""
-    fields = entry if isinstance(entry, dict) else {}
-    return fields.get("id"), fields.get("content")
+def id_of(entry: object) -> object:
+    """Return the id of an entry of a rollback file; ``None`` for what has none."""
+    return entry.get("id") if isinstance(entry, dict) else None
 
 
 def entries_of(path: Path) -> Iterator[object]:

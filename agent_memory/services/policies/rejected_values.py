@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Any, Final
@@ -13,7 +13,6 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.safety import Rejection
 from agent_memory.services.policies.rejection_match import (
     TEXT_FIELDS,
-    Rejected,
     RejectedHashes,
     check_reason,
     earlier_words_of,
@@ -70,11 +69,8 @@ def refuse_rejected(
 
     ``at`` is the memory's place in a list. ``fields`` are those of an update; ``None`` means all.
     """
-    match = find_rejected(
-        texts_of(memory, TEXT_FIELDS if fields is None else fields), rejected_hashes
-    )
-    if match is not None:
-        raise _refusal(engine, match, rejected_hashes, at)
+    texts = texts_of(memory, TEXT_FIELDS if fields is None else fields)
+    _refuse(engine, texts, rejected_hashes, at)
 
 
 def refuse_rejected_row(
@@ -82,24 +78,27 @@ def refuse_rejected_row(
 ) -> None:
     """Do the same for a memory that is given by column, JSON columns as their text."""
     columns = (row["content"], row.get("tags"), row.get("metadata"), row.get("task_metadata"))
-    match = find_rejected(
-        _texts_of_row(*(str(column or "{}") for column in columns)), rejected_hashes
-    )
-    if match is not None:
-        raise _refusal(engine, match, rejected_hashes, ())
+    texts = _texts_of_row(*(str(column or "{}") for column in columns))
+    _refuse(engine, texts, rejected_hashes, ())
 
 
-def _refusal(
-    engine: Engine, match: Rejected, rejected_hashes: RejectedHashes, at: tuple[str | int, ...]
-) -> RejectedContent:
-    """Make the error: no word of it comes from the value."""
+def _refuse(
+    engine: Engine,
+    texts: Iterable[tuple[str, str]],
+    rejected_hashes: RejectedHashes,
+    at: tuple[str | int, ...],
+) -> None:
+    """Raise the error, of which no word comes from the value, where texts hold one."""
+    match = find_rejected(texts, rejected_hashes)
+    if match is None:
+        return
     place = match.field
-    if len(place) > _LONGEST_PLACE or find_rejected([("", place)], rejected_hashes) is not None:
+    if len(place) > _LONGEST_PLACE or _is_rejected(place, rejected_hashes):
         place = place.partition(".")[0].partition("[")[0]  # keys of metadata may be the value
     rejection = engine.rejections.find(match.words_hash)
     number = 0 if rejection is None else rejection.rejection_id
     reason = "" if rejection is None else rejection.reason or ""
-    if reason and find_rejected([("", reason)], rejected_hashes) is not None:
+    if reason and _is_rejected(reason, rejected_hashes):
         reason = ""
     message = (
         f"holds a value that must not come back (rejection {number}{reason and f': {reason}'}):"
@@ -113,7 +112,7 @@ def _refusal(
         "input": place,
         "ctx": {"rejection_id": number},
     }
-    return RejectedContent(f"{'.'.join(map(str, loc))}: {message}", [fault])
+    raise RejectedContent(f"{'.'.join(map(str, loc))}: {message}", [fault])
 
 
 def allowed_part(text: str, rejected_hashes: RejectedHashes) -> str:
