@@ -177,7 +177,6 @@ def _agreed(name: str, argument: Any, stated: Any) -> Any:  # noqa: ANN401 - of 
 
 
 def _refuse_session(request: AddRequest, agent_id: str) -> None:
-    """Refuse ids that no session can have, and another agent's."""
     if request.agent_id not in (None, agent_id):
         message = f"{request.agent_id!r:.120} is not {agent_id!r}, whose memories these are"
         raise InvalidSession.of("agent_id", message, request.agent_id)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -137,7 +136,6 @@ class DecisionChecks:
     def _places_of(
         self, operation: OperationAnswer, places: Sequence[int], related: dict[str, RelatedMemory]
     ) -> list[int]:
-        """Return the places of the facts that an operation is about."""
         if operation.facts is not None:
             wrong = [number for number in operation.facts if not 0 <= number < len(places)]
             if wrong:
@@ -324,16 +322,15 @@ class DecisionChecks:
     def plan(
         self,
         *,
-        now: datetime | None,
         by: By = "rules",
         model_used: str = "rules",
         was_model_asked: bool = False,
         has_failed: bool = False,
     ) -> OperationPlan:
-        """Return the operations as a plan; ``now`` is the time of the decisions."""
+        """Return the operations as a plan."""
         metadata = ProcessingMetadata(
             total_operations=len(self.operations),
-            decision_time=now or now_utc(),
+            decision_time=now_utc(),
             model_used=model_used,
             uuid_mapping_used=was_model_asked,
         )

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from agent_memory.extraction.decision_checks import DecisionAnswer, DecisionChecks
@@ -33,13 +32,12 @@ def decide(
     model: LanguageModel | None,
     *,
     prompt: str | None = None,
-    now: datetime | None = None,
 ) -> OperationPlan:
     """Return what is to be done about facts; ``related`` has the memories to compare each with.
 
     Without a model, and where its provider fails, rules decide. ``prompt`` replaces the model's
     instructions, not the data nor the answer's format (C: ``custom_update_memory_prompt``).
-    ``problems`` tell what was refused or put right. ``now`` is the ``decision_time``.
+    ``problems`` tell what was refused or put right.
 
     - An operation on a memory that was not given is refused, and one on a memory that an earlier
       operation is about; the facts are added instead.
@@ -50,21 +48,19 @@ def decide(
     Raises ``ConfigurationError`` where the model's settings are wrong, and nothing else.
     """
     if model is None:
-        return decide_by_rules(facts, related, now=now)
+        return decide_by_rules(facts, related)
     deciding = _Deciding(model, prompt, DecisionChecks(facts, related))
     for start in range(0, len(facts), AT_A_TIME):
         deciding.decide(range(start, min(start + AT_A_TIME, len(facts))))
     by: By = "model" if deciding.answered or not facts else "rules" if deciding.is_down else "raw"
     used = name_of(model) if by == "model" else by
     return deciding.checks.plan(
-        now=now, by=by, model_used=used, was_model_asked=True, has_failed=deciding.is_down
+        by=by, model_used=used, was_model_asked=True, has_failed=deciding.is_down
     )
 
 
 @dataclass
 class _Deciding:
-    """Asks a model about some facts at a time."""
-
     model: LanguageModel
     prompt: str | None
     checks: DecisionChecks

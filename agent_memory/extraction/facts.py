@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import Annotated, Final, NamedTuple
 
 from pydantic import BaseModel, BeforeValidator, Field
@@ -67,7 +66,6 @@ def extract(
     model: LanguageModel | None,
     *,
     prompt: str | None = None,
-    now: datetime | None = None,
 ) -> Extraction:
     """Return the facts of a conversation; system messages have none.
 
@@ -75,19 +73,18 @@ def extract(
     the answer's format (C: ``custom_fact_extraction_prompt``). A long conversation is asked about
     in pieces, each three times at most; a piece without a usable answer becomes facts as it
     was said, and ``problems`` tell so. A provider that fails is not asked about the others.
-    ``now`` is the ``extraction_time``.
 
     Raises ``ConfigurationError`` where the model's settings are wrong, and nothing else.
     """
     if model is None:
         facts = facts_by_rules(messages)
-        return _extraction(facts, [], by="rules", name="rules", now=now, prompt=None)
+        return _extraction(facts, [], by="rules", name="rules", prompt=None)
     asker = _Asker(model, prompt, messages)
     pieces = _pieces(_fragments(messages))
     facts = _merged(fact for piece in pieces for fact in asker.facts_of(piece, ATTEMPTS))
     by: By = "model" if asker.answered or not pieces else "raw"
     name = name_of(model) if by == "model" else by
-    extraction = _extraction(facts, asker.problems, by=by, name=name, now=now, prompt=prompt)
+    extraction = _extraction(facts, asker.problems, by=by, name=name, prompt=prompt)
     return replace(extraction, has_failed=asker.is_down)
 
 
@@ -97,13 +94,12 @@ def _extraction(
     *,
     by: By,
     name: str,
-    now: datetime | None,
     prompt: str | None,
 ) -> Extraction:
     mean = sum(fact.confidence for fact in facts) / len(facts) if facts else 1.0
     metadata = ExtractionMetadata(
         model_used=name,
-        extraction_time=now or now_utc(),
+        extraction_time=now_utc(),
         confidence_score=round(mean, 3),
         custom_prompt_used=prompt is not None,
     )
@@ -135,8 +131,6 @@ def _pieces(parts: Iterable[_Fragment]) -> list[list[_Fragment]]:
 
 @dataclass
 class _Asker:
-    """Asks a model about pieces of a conversation, and notes what goes wrong."""
-
     model: LanguageModel
     prompt: str | None
     messages: Sequence[Message]

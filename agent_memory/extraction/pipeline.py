@@ -115,7 +115,13 @@ class ExtractionPipeline:
         # With nothing to compare them with, all facts are new: no model need be asked.
         plan = decide(
             extraction.facts,
-            [[_as_related(memory) for memory in memories] for memories in related],
+            [
+                [
+                    RelatedMemory(memory.id, memory.content, _last_said(memory))
+                    for memory in memories
+                ]
+                for memories in related
+            ],
             model if any(related) else None,
             prompt=request.update_prompt,
         )
@@ -273,7 +279,6 @@ class ExtractionPipeline:
     # The graph --------------------------------------------------------------------------------
 
     def _with_graph(self, decisions: Sequence[Decision]) -> list[Decision]:
-        """Return the decisions with what their texts say of the graph."""
         edges = self._port.edges(self._request.user_id, self._request.run_id)
         texts = {
             place: decision.memory.content
@@ -313,10 +318,6 @@ def _who_says(update: GraphUpdate, texts: Mapping[int, str]) -> list[int]:
     """Return the places of the texts that name what a relationship is with, or of all."""
     named = [place for place, text in texts.items() if update.target.casefold() in text.casefold()]
     return named or list(texts)
-
-
-def _as_related(memory: Memory) -> RelatedMemory:
-    return RelatedMemory(memory.id, memory.content, _last_said(memory))
 
 
 def _last_said(memory: Memory) -> datetime:

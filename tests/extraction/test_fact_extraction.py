@@ -69,9 +69,10 @@ def texts(extraction: Extraction) -> list[str]:
     return [fact.text for fact in extraction.facts]
 
 
-def test_facts_have_their_sources() -> None:
+def test_facts_have_their_sources(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_memory.extraction.facts.now_utc", lambda: NOW)
     model = Script(RIGHT)
-    extraction = extract(CHAT, model, now=NOW)
+    extraction = extract(CHAT, model)
     assert [(fact.text, fact.sources, fact.confidence, fact.subject) for fact in extraction.facts] \
         == [("Ann loves pasta", (1,), 0.9, "Ann"),
             ("Ann moved to Lisbon in May", (1, 3), 0.8, None)]  # fmt: skip

@@ -8,12 +8,11 @@ import pytest
 
 from agent_memory import AgentMemory
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
-from agent_memory.models.graph import USER_NAME
 
 
-def read(text: str, speaker: str = USER_NAME) -> list[str]:
+def read(text: str) -> list[str]:
     """Return what is read from a text, a line each."""
-    updates = graph_updates_by_rules([("mem-1", text)], speaker=speaker).updates
+    updates = graph_updates_by_rules([("mem-1", text)]).updates
     return [f"{it.action.value} {it.source} {it.relationship} {it.target}" for it in updates]
 
 
@@ -67,9 +66,9 @@ def test_nothing_is_read_where_it_is_not_sure(text: str) -> None:
 
 
 def test_the_speaker_is_who_says_i() -> None:
-    assert read("I like tea", speaker="Bob") == ["ADD Bob likes tea"]
-    assert read("User: I like tea", speaker="Bob") == ["ADD Bob likes tea"]
-    assert read("The user likes tea", speaker="Bob") == ["ADD USER_ID likes tea"]
+    assert read("Bob: I like tea") == ["ADD Bob likes tea"]
+    assert read("User: I like tea") == ["ADD USER_ID likes tea"]
+    assert read("Bob: The user likes tea") == ["ADD USER_ID likes tea"]
 
 
 def test_each_thing_is_told_once_with_its_memory_and_what_read_it() -> None:

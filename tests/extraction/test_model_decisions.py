@@ -39,10 +39,11 @@ def decided(*answers: Any, **options: Any) -> OperationPlan:
         assert schema["title"] == "memory_operations"
         return script.pop(0) if len(script) > 1 else script[0]
 
-    return decide(FACTS, RELATED, FunctionModel(model), now=NOW, **options)
+    return decide(FACTS, RELATED, FunctionModel(model), **options)
 
 
-def test_decisions_come_with_the_memories_own_ids() -> None:
+def test_decisions_come_with_the_memories_own_ids(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agent_memory.extraction.decision_checks.now_utc", lambda: NOW)
     found = decided(answer(*RIGHT))
     assert shortly(found) == [
         ("UPDATE", PASTA.id, "User loves pasta and pizza"),

@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from decision_cases import ALL_ADDED, BANK, FACTS, HOME, NOW, PASTA, RELATED, op, shortly
+from decision_cases import ALL_ADDED, BANK, FACTS, HOME, PASTA, RELATED, op, shortly
 
 from agent_memory.extraction.decisions import decide
 from agent_memory.extraction.facts import extract
@@ -113,7 +113,7 @@ def test_fifty_wild_answers_lose_no_fact_and_touch_no_other_memory(seed: int) ->
             answers.append(wild.answer())
             return answers[-1]
 
-        found = decide(FACTS, RELATED, FunctionModel(model), now=NOW)
+        found = decide(FACTS, RELATED, FunctionModel(model))
         for place in range(len(FACTS)):
             assert holds(found, place), answers
         touched = [it.id for it in found.operations if it.event in ("UPDATE", "DELETE")]

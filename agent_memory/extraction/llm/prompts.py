@@ -122,7 +122,13 @@ def decision_messages(
     ``related`` has the memories by the ids that the model is to use.
     """
     memories = [
-        _line({"id": number, "text": memory.text, "learned": _day(memory)})
+        _line(
+            {
+                "id": number,
+                "text": memory.text,
+                "learned": memory.at and to_utc(memory.at).date().isoformat(),
+            }
+        )
         for number, memory in related.items()
     ]
     lines = [_line({"fact": place, "text": fact.text}) for place, fact in enumerate(facts)]
@@ -164,7 +170,3 @@ def _line(value: Mapping[str, Any]) -> str:
     """Write a line that holds neither our marks nor anything that cannot be seen."""
     line = _TAGS.sub("", json.dumps(value, ensure_ascii=False))
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", line)
-
-
-def _day(memory: RelatedMemory) -> str | None:
-    return to_utc(memory.at).date().isoformat() if memory.at else None

@@ -13,7 +13,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from datetime import datetime
 from functools import lru_cache
 from heapq import nlargest
 from typing import Final
@@ -55,15 +54,12 @@ _LOVES: Final = re.compile(r"^(\w+) (?:love|adore)s?\b", re.IGNORECASE)
 
 
 def decide_by_rules(
-    facts: Sequence[Fact],
-    related: Sequence[Sequence[RelatedMemory]],
-    *,
-    now: datetime | None = None,
+    facts: Sequence[Fact], related: Sequence[Sequence[RelatedMemory]]
 ) -> OperationPlan:
     """Return what is to be done about facts, by their words alone: see ``decisions.decide``."""
     checks = DecisionChecks(facts, related)
     apply_rules(checks, range(len(facts)))
-    return checks.plan(now=now)
+    return checks.plan()
 
 
 def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:

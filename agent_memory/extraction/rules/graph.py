@@ -134,15 +134,12 @@ _MOST_WORDS: Final = 6
 
 
 def graph_updates_by_rules(
-    texts: Sequence[tuple[str, str]],
-    *,
-    speaker: str = USER_NAME,
-    edges: Sequence[EdgeView] = (),
+    texts: Sequence[tuple[str, str]], *, edges: Sequence[EdgeView] = ()
 ) -> GraphUpdates:
     """Return what some memories say of the graph, in their order, each thing once.
 
-    ``texts`` are the ids and contents of the memories; ``reasoning`` names the id. ``speaker`` is
-    whom "I" and "my" mean, unless a text begins with a name ("Alice: I …"). ``edges`` are the
+    ``texts`` are the ids and contents of the memories; ``reasoning`` names the id. "I" and
+    "my" are the user, unless a text begins with a name ("Alice: I …"). ``edges`` are the
     relationships that hold: "loves" takes the place of "likes" among them, for the same thing.
     """
     by_key: dict[tuple[str, str, str, str], GraphUpdate] = {}
@@ -150,7 +147,7 @@ def graph_updates_by_rules(
         label, spoken = speaker_and_text(text)
         if label.lower() in ("assistant", "system", "ai"):
             continue
-        who = label if label and name_key(label) != USER_NAME.lower() else speaker
+        who = label if label and name_key(label) != USER_NAME.lower() else USER_NAME
         for sentence in sentences(spoken):
             for action, source, relationship, target in _read(sentence, who):
                 update = GraphUpdate(
