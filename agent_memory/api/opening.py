@@ -184,22 +184,18 @@ class OpenMemory(WithCheckedFlags):
             timeout_seconds=config.embedding_timeout_seconds,
             cache_ttl_seconds=config.cache_ttl_seconds if config.enable_caching else 0,
         )
-        self._events = self._open_events(chosen)
-        store.on_promoted(self._events.promoted)
-        self._auto_migration = AutoMigration(store, self._embedding, config, self._events)
-
-    def _open_events(self, chosen: MemoryOptions) -> Events:
-        """Return what tells listeners and the event log what the verbs do."""
-        return Events(
-            self._opened_store.event_log,
+        self._events = Events(
+            store.event_log,
             agent_id=self.agent_id,
             session_id=self.session_id,
             clock=self._now,
-            setting=lambda: self._opened_store.readable_config().event_log,
+            setting=lambda: store.readable_config().event_log,
             listener=chosen["on_event"],
             with_text=chosen["event_text"],
             writable=not chosen["read_only"],
         )
+        store.on_promoted(self._events.promoted)
+        self._auto_migration = AutoMigration(store, self._embedding, config, self._events)
 
     @property
     def _store(self) -> Store:

@@ -16,7 +16,13 @@ from agent_memory.models.times import format_time
 from agent_memory.services.unit_of_work import Service, enter_scratchpad, repeated_if_undone
 from agent_memory.services.writing.duplicates import complete_fingerprints
 from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
-from agent_memory.services.writing.update import memory_of, recorded, signed, update
+from agent_memory.services.writing.update import (
+    memory_of,
+    recorded,
+    row_id_of,
+    signed,
+    update,
+)
 from agent_memory.storage.engine import Engine
 
 _FIELDS_SET: Final = frozenset({"content"})
@@ -229,25 +235,20 @@ class _Application:
         existing = self._existing(decision)
         if existing is None or (decision.in_review and decision.event == "UPDATE"):
             return None
-        row_id = self._engine.memories.row_id_of(existing.id)
         if decision.in_review:
             return self._review(decision, existing, replaced_by=None)
         if decision.event == "DELETE":
             self._engine.memory_rows.delete(existing.id)
             return DecisionOutcome("DELETE", existing.id, existing.content, was=existing.content)
         new = decision.memory
-        if new is None or row_id is None:
+        if new is None:
             return None
         changes: dict[str, Any] = {
             "content": new.content,
-            "metadata": {
-                **existing.metadata,
-                **new.metadata,
-                SAID_AT: format_time(new.timestamp),
-            },
+            "metadata": {**existing.metadata, **new.metadata, SAID_AT: format_time(new.timestamp)},
         }
         try:
-            update(self._engine, row_id, existing, changes, now=self._now)
+            update(self._engine, existing, changes, now=self._now)
         except (RejectedContent, LimitReached) as error:
             return self._unchanged(place, existing, error)
         return DecisionOutcome("UPDATE", existing.id, new.content, was=existing.content)
@@ -273,13 +274,8 @@ class _Application:
     def _review(
         self, decision: Decision, existing: Memory, *, replaced_by: str | None
     ) -> DecisionOutcome:
-        row_id = self._engine.memories.row_id_of(existing.id)
-        if row_id is None:
-            return DecisionOutcome(
-                "NONE", existing.id, existing.content, problem=_left_alone(decision)
-            )
         review_id = self._engine.reviews.add(
-            row_id,
+            row_id_of(self._engine, existing.id),
             replaced_by=replaced_by,
             confidence=decision.confidence,
             reasoning=decision.reasoning,

@@ -100,7 +100,8 @@ class Events:
             for name, data, text, session in events
         ]
         if is_log_read(_LOGGER):
-            _log(brief)
+            for event in brief:
+                logger(_LOGGER).info("%s", event.name, extra={"memory_event": event.payload()})
         setting = self._setting()
         if setting != "off":
             self.log.append(full if setting == "full" else brief)
@@ -244,8 +245,3 @@ class Events:
             listener(event)
         except Exception:  # noqa: BLE001 - somebody else's code: the verb is done all the same
             logger().exception("a listener failed at %s", event.name)
-
-
-def _log(events: Sequence[MemoryEvent]) -> None:
-    for event in events:
-        logger(_LOGGER).info("%s", event.name, extra={"memory_event": event.payload()})

@@ -47,7 +47,13 @@ from agent_memory.services.writing.insert import (
     is_stored,
     unwrapped_failure,
 )
-from agent_memory.services.writing.update import check_version, memory_of, signed, update
+from agent_memory.services.writing.update import (
+    check_version,
+    memory_of,
+    row_id_of,
+    signed,
+    update,
+)
 from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.filters import EVERYTHING, Equals, filter_of
 from agent_memory.storage.opening import open_engine
@@ -241,11 +247,10 @@ class Store:
     ) -> Memory:
         """Change some fields of a memory and return it as it is now."""
         with self._unit_of_work.write() as now:
-            row_id = self._row_id(memory_id)
             memory = memory_of(self._engine, memory_id)
             check_version(memory, version)
             with signed(self._engine, memory_id, session_id, now):
-                update(self._engine, row_id, memory, changes, now=now, settings=settings)
+                update(self._engine, memory, changes, now=now, settings=settings)
             return memory_of(self._engine, memory_id)
 
     @repeated_if_undone
@@ -261,7 +266,7 @@ class Store:
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand, making room if need be."""
         with self._unit_of_work.write() as now:
-            row_id = self._row_id(memory_id)
+            row_id = row_id_of(self._engine, memory_id)
             is_archived = memory_of(self._engine, memory_id).archived
             is_new = not is_archived and not self._engine.scratchpad.contains(row_id)
             entering = [] if is_archived else [row_id]  # nothing makes room for what is not shown
@@ -278,7 +283,7 @@ class Store:
     def demote(self, memory_id: str) -> bool:
         """Take a memory out of the scratchpad, and return whether it was in."""
         with self._unit_of_work.write():
-            return self._engine.scratchpad.leave(self._row_id(memory_id))
+            return self._engine.scratchpad.leave(row_id_of(self._engine, memory_id))
 
     def refuse_read_only(self) -> None:
         """Raise ``StorageReadOnly`` where nothing can be written."""
@@ -464,12 +469,6 @@ class Store:
                 journal=self._engine.files.journal if has_file else None,
                 warning=self._engine.files.warning if has_file else None,
             )
-
-    def _row_id(self, memory_id: str) -> int:
-        row_id = self._engine.memories.row_id_of(memory_id)
-        if row_id is None:
-            raise MemoryNotFound(memory_id)
-        return row_id
 
     def alone(self, *, busy: str) -> contextlib.AbstractContextManager[None]:
         """Run the body while no other process runs such a body on this memory.

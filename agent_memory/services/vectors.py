@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, QueuedMemory
-from agent_memory.storage.cells import CellSample, centres_of
+from agent_memory.storage.cells import centres_of
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import NOT_ARCHIVED
 from agent_memory.storage.quantization import Quantized
@@ -209,16 +209,14 @@ class VectorService:
             return self._state().is_unsorted
 
     def _make_cells(self, *, patient: bool) -> None:
-        for model, sample in self._cells_due():
-            centres = centres_of(sample.codes, sample.cells)
-            with self._writing(durable=False, patient=patient):
-                self._engine.vectors.make_cells(model, centres, vectors=sample.vectors)
-
-    def _cells_due(self) -> list[tuple[EmbeddingModel, CellSample]]:
         with self._engine.read():
             models = self._engine.embeddings.models()
             due = [(model, self._engine.vectors.cells_due(model)) for model in models]
-        return [(model, sample) for model, sample in due if sample is not None]
+        for model, sample in due:
+            if sample is not None:
+                centres = centres_of(sample.codes, sample.cells)
+                with self._writing(durable=False, patient=patient):
+                    self._engine.vectors.make_cells(model, centres, vectors=sample.vectors)
 
     def put(
         self,

@@ -63,7 +63,6 @@ class AutoMigration:
         return progress
 
     def _run_with_events(self, migration: VectorMigration) -> MigrationProgress:
-        """Run a migration, and publish its events."""
         report, started = migration.report, time.monotonic()
 
         def publish(progress: MigrationProgress) -> None:
@@ -116,7 +115,7 @@ class AutoMigration:
             if not self._is_due(settings):
                 return
             self._next_try = time.monotonic() + _TRY_AGAIN_SECONDS
-            if self._strategy() == "background":
+            if self._setting("migration_strategy").migration_strategy == "background":
                 thread = threading.Thread(
                     target=self._migrate_quietly, name="agent-memory-migration", daemon=True
                 )
@@ -134,12 +133,11 @@ class AutoMigration:
             return
         with contextlib.suppress(AgentMemoryError):
             threshold = self._threshold()
-            if not self._store.should_migrate(threshold):
-                return
-            self._has_suggested = True
-            info = self._store.info()
-            plan = MigrationPlan.create(self._store.agent_id, info)
-            self._events.migration_suggested(info, plan, threshold=threshold)
+            if self._store.should_migrate(threshold):
+                self._has_suggested = True
+                info = self._store.info()
+                plan = MigrationPlan.create(self._store.agent_id, info)
+                self._events.migration_suggested(info, plan, threshold=threshold)
 
     def _is_due(self, settings: AgentConfig | None) -> bool:
         if time.monotonic() < self._next_try or (self._thread and self._thread.is_alive()):
@@ -153,9 +151,6 @@ class AutoMigration:
 
     def _threshold(self) -> int:
         return self._setting("migration_threshold").migration_threshold
-
-    def _strategy(self) -> str:
-        return self._setting("migration_strategy").migration_strategy
 
     def _setting(
         self, name: str, settings: AgentConfig | None = None

@@ -144,9 +144,9 @@ class VectorMigration:
                 can_rollback=True,
                 migration_duration_seconds=round(time.monotonic() - started, 3),
             )
-            is_last = attempt == _MOST_ROUNDS or until is None
+            waited_for = 0 if attempt == _MOST_ROUNDS else until or 0
             if self.store.vectors.activate(
-                building.model_id, info, skipped=self._refused, until=0 if is_last else until or 0
+                building.model_id, info, skipped=self._refused, until=waited_for
             ):
                 return
             until = self._embed_missing(building)

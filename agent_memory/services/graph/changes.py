@@ -102,7 +102,6 @@ class GraphChanges:
 
     @property
     def _runs(self) -> list[str]:
-        """The runs that the memories are of."""
         return list(dict.fromkeys(run for run in self._run_of.values() if run is not None))
 
     # Entities ---------------------------------------------------------------------------------

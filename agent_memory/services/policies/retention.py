@@ -79,7 +79,6 @@ def _choose(engine: Engine, policy: RetentionPolicy, *, now: datetime) -> tuple[
 
 
 def _kinds_of(policy: RetentionPolicy) -> set[MemoryKind]:
-    """Return the kinds that a policy has anything to say about."""
     kinds = {kind for kind, _ in _limits(policy)}
     if policy.archive_learnings_after_days is not None:
         kinds.add(MemoryKind.LEARNING)
@@ -263,7 +262,6 @@ def _is_over(number: int, limit: int | None) -> bool:
 
 
 def _passed(kind: MemoryKind, limit: KindLimit, amount: Amount) -> str | None:
-    """Name the limit that is passed, if one is."""
     words = _NOUNS[kind][1]
     if _is_over(amount.count, limit.max_memories):
         return f"{limit.max_memories:,} {words}"
@@ -284,7 +282,6 @@ def _excesses(kind: MemoryKind, limit: KindLimit, amount: Amount) -> Iterator[st
 
 
 def _advice(engine: Engine, kind: MemoryKind) -> str:
-    """Say how to make room, and with which memories."""
     suggested = engine.usage.least_used(kind, limit=_SUGGESTED)
     making_room = "archive or forget some"
     if suggested:

@@ -65,7 +65,8 @@ def apply_secret_policy(
     """
     if (policy or setting) == OnSecret.KEEP:
         return {}, None
-    if scanner is None and not _may_hold_secrets(values):
+    content, *others = map(values.get, _LOOKED_AT)
+    if scanner is None and not may_hold_secrets(str(content or ""), *filter(None, others)):
         return {}, None
     screening = screen_for_secrets(values, scanner)
     if not screening.kinds:
@@ -78,11 +79,6 @@ def apply_secret_policy(
     if decision is OnSecret.KEEP:
         return {}, None
     return (screening.masked if decision is OnSecret.MASK else {}), secrets
-
-
-def _may_hold_secrets(values: Mapping[str, Any]) -> bool:
-    content, *others = map(values.get, _LOOKED_AT)
-    return may_hold_secrets(str(content or ""), *filter(None, others))
 
 
 def decide(secrets: FoundSecrets, policy: SecretPolicy | None) -> OnSecret:

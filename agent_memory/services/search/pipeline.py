@@ -267,7 +267,6 @@ def _with_centered_vector(
 
 
 def _ranked(engine: Engine, request: SearchRequest) -> _RankedCandidates:
-    """Gather the candidates and rank them."""
     gathered = gather(engine, request)
     ranked = ranking.rank(gathered.candidates, gathered.query, request.rates)
     newer_of = engine.reviews.newer_of([candidate.row_id for candidate in gathered.candidates])

@@ -65,11 +65,9 @@ class RecallLog:
             if event.name == EventName.SEARCHED:
                 self._take_search(event)
             elif event.name == EventName.RENDERED:
-                self._take_context(event)
-
-    def _take_context(self, event: MemoryEvent) -> None:
-        memories, tokens = (_number(event.data.get(name)) for name in ("memory_count", "tokens"))
-        self._count(event, memories=memories, tokens=tokens)
+                names = ("memory_count", "tokens")
+                memories, tokens = (_number(event.data.get(name)) for name in names)
+                self._count(event, memories=memories, tokens=tokens)
 
     def _take_search(self, event: MemoryEvent) -> None:
         data = event.data

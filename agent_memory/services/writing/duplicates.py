@@ -21,7 +21,7 @@ from agent_memory.models.enums import Importance
 from agent_memory.models.limits import MAX_TAGS_PER_MEMORY
 from agent_memory.models.times import read_stored_time
 from agent_memory.services.rendering import is_frame
-from agent_memory.services.writing.update import changed_values, signed
+from agent_memory.services.writing.update import changed_values, row_id_of, signed
 from agent_memory.storage.change_records import DuplicateQuery
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.fingerprints import DuplicateCandidate, fingerprint_of
@@ -112,13 +112,12 @@ def find_unfingerprinted(engine: Engine, query: DuplicateQuery) -> list[Duplicat
 
 def merge(engine: Engine, existing: Memory, new: Memory, *, now: datetime) -> None:
     """Add to the existing memory what the new one has beyond it, if anything."""
-    row_id = engine.memories.row_id_of(existing.id)
     changes = changed_values(existing, _merged(existing, new))
     if len(existing.tags) > MAX_TAGS_PER_MEMORY:  # another program wrote them
         changes.pop("tags", None)
-    if changes and row_id is not None:
+    if changes:
         with signed(engine, existing.id, new.created_by_session, now):
-            engine.memories.update(row_id, changes, now=now)
+            engine.memories.update(row_id_of(engine, existing.id), changes, now=now)
 
 
 def left_out(existing: Memory, new: Memory, fields_set: AbstractSet[str]) -> list[str]:

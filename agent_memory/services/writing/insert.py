@@ -66,11 +66,10 @@ class InsertResult(NamedTuple):
 class MemoryInsert:
     """Inserts one memory or a list: ``take`` each, in order, then ``finish``.
 
-    ``fingerprints`` are those of the memories, in order. ``generated_ids`` are ids that may be
-    replaced. ``fields_set`` has, for each memory, the names of the fields that the caller gave:
-    one without an id and a time of its own may be an echo. Afterwards ``ids`` are those under
-    which the memories can be found, and ``row_ids`` the rows that are new.
-    ``settings`` are the agent's. With ``reports_similar`` those that are similar are looked for.
+    ``fingerprints`` are those of the memories, in order; the other arguments are as in
+    ``Store.add``. Afterwards ``ids`` are those under which the memories can be found, and
+    ``row_ids`` the rows that are new. With ``reports_similar`` those that are similar are looked
+    for.
     """
 
     def __init__(
@@ -264,9 +263,9 @@ class MemoryInsert:
         row_ids = self._engine.memory_rows.insert_many(
             [row_of_memory(memory) for memory, _ in self._unwritten]
         )
-        rows = [(row_ids[memory.id], fingerprint) for memory, fingerprint in self._unwritten]
-        self._engine.fingerprints.put([(fingerprint, row_id) for row_id, fingerprint in rows])
-        self.row_ids += [row_id for row_id, _ in rows]
+        rows = [(fingerprint, row_ids[memory.id]) for memory, fingerprint in self._unwritten]
+        self._engine.fingerprints.put(rows)
+        self.row_ids += [row_id for _, row_id in rows]
         self._unwritten.clear()
 
     # Reporting --------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 def update(
     engine: Engine,
-    row_id: int,
     memory: Memory,
     changes: Mapping[str, Any],
     *,
@@ -30,7 +29,6 @@ def update(
     """Change fields of a memory; nothing is written where every field has that value already.
 
     Must run inside ``write()``. Raises ``RejectedContent`` and ``LimitReached``, as storing does.
-    ``settings`` are the agent's, where the verb has read them already.
     """
     effective = changed_values(memory, changes)
     if not effective:
@@ -39,7 +37,7 @@ def update(
     admission = Admission(engine, settings)
     admission.refuse(updated, fields=effective.keys())
     admission.refuse_move(memory, updated)
-    engine.memories.update(row_id, effective, now=now)
+    engine.memories.update(row_id_of(engine, memory.id), effective, now=now)
     if "content" in effective or "user_id" in effective:
         Tombstones(engine).lift(updated.id, updated.content, updated.user_id)
 
@@ -50,6 +48,14 @@ def memory_of(engine: Engine, memory_id: str) -> Memory:
     if memory is None:
         raise MemoryNotFound(memory_id)
     return memory
+
+
+def row_id_of(engine: Engine, memory_id: str) -> int:
+    """Return the row of a memory, or raise ``MemoryNotFound``."""
+    row_id = engine.memories.row_id_of(memory_id)
+    if row_id is None:
+        raise MemoryNotFound(memory_id)
+    return row_id
 
 
 def check_version(memory: Memory, expected: int | None) -> None:
