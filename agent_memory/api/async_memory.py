@@ -87,7 +87,6 @@ class MemoryStorage:
 
 
 async def _in_thread(call: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
-    """Run a blocking call in a thread."""
     import asyncio  # noqa: PLC0415 - 15 ms, which nobody without an event loop should pay
 
     return await asyncio.to_thread(call, *args, **kwargs)

@@ -259,7 +259,6 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
     def _apply_decisions(
         self, decisions: Sequence[Decision], *, keep_copies: bool, is_confidential: bool = False
     ) -> tuple[list[DecisionOutcome], list[str]]:
-        """Apply decisions in one transaction."""
         spent = self.embedding_usage.cost_usd
         applied = self._store.decisions.apply(
             decisions,

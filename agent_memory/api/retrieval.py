@@ -274,7 +274,6 @@ class RetrievalVerbs(OpenMemory):
     def _search_as_of(
         self, request: SearchRequest, as_of: Time, shared: Sequence[str]
     ) -> SearchResults:
-        """Search this memory as it stood at a time."""
         if shared:
             message = "other agents' memories are searched as they are now: leave as_of out"
             raise ValidationError.of("shared", message, shared)
@@ -290,7 +289,6 @@ class RetrievalVerbs(OpenMemory):
     def _search_shared(
         self, request: SearchRequest, shared: Sequence[str], *, count_accesses: bool
     ) -> SearchResults:
-        """Search this memory together with those of other agents."""
         explained = request._replace(explain=True, now=request.now or self._now())
         return self._shared_memories.search(
             shared,

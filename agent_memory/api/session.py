@@ -399,7 +399,6 @@ class SessionMemory(WithCheckedFlags):
         return [self._shown(memory) for memory in memories]
 
     def _owned(self, fields: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the fields of a new memory as this session's."""
         stated = {name: value for name, value in fields.items() if value is not None}
         memory_id = stated.get("id")
         is_own_id = isinstance(memory_id, str) and memory_id.startswith(self.id_prefix)
@@ -467,7 +466,6 @@ class SessionMemory(WithCheckedFlags):
             raise MemoryNotFound(memory_id)
 
     def _required(self, memory_ids: str | Iterable[str]) -> list[str]:
-        """Return ids that are all of this session's memories."""
         ids = check_ids(memory_ids)
         for memory_id in ids:
             self._require(memory_id)

@@ -259,7 +259,6 @@ class SharedMemories(Generic[AnyMemory]):
 
 
 def _names(names: str | Sequence[str]) -> list[str]:
-    """Return the names that were given, each once."""
     agent_ids = [names] if isinstance(names, str) else names
     if not isinstance(agent_ids, Sequence) or not all(isinstance(name, str) for name in agent_ids):
         raise ValidationError.of("shared", "must be a list of agent ids", names)

@@ -254,7 +254,6 @@ def embedder_arguments(
 
 
 def _read(path: Path) -> object:
-    """Return the data of a file of settings."""
     # 15 ms: most processes read no settings.
     from agent_memory.formats import json_reader, yaml_reader  # noqa: PLC0415 - an edge
 
@@ -287,7 +286,6 @@ def _drop_nulls(section: object) -> object:
 
 
 def _read_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return what the environment says of the language model."""
     values = {name: environ.get(variable, "").strip() for name, variable in LLM_VARIABLES.items()}
     return {name: value for name, value in values.items() if value}
 
@@ -325,7 +323,6 @@ def _validate(
 def _describe_faults(
     error: PydanticValidationError, from_outside: Mapping[str, str]
 ) -> Iterator[str]:
-    """Say what is wrong, one setting at a time."""
     for fault in error.errors(include_url=False, include_context=False):
         loc = fault["loc"]
         name = ".".join(map(str, loc))
@@ -340,7 +337,6 @@ def _describe_faults(
 
 
 def _nearest(loc: tuple[str | int, ...]) -> str:
-    """Name the setting that is most like one that there is not."""
     from difflib import get_close_matches  # noqa: PLC0415 - of an error alone
 
     section: type[BaseModel] = SystemConfig if len(loc) == 1 else _SECTIONS[str(loc[0])]

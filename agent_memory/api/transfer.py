@@ -126,7 +126,6 @@ class TransferVerbs(OpenMemory):
         )
 
     def _left_out(self, format: str) -> list[str]:  # noqa: A002 - the option's name
-        """Say what a format has no place for."""
         notes = []
         if format not in (*_WHOLE, *_SETTINGS) and self.graph.entities(limit=1):
             notes.append(
@@ -244,7 +243,6 @@ class TransferVerbs(OpenMemory):
         path: str | os.PathLike[str],
         format: str | None,  # noqa: A002 - the option's name
     ) -> tuple[Path | ServerAddress, Reader]:
-        """Return what is to be read, and by which reader."""
         from agent_memory.formats import registry  # noqa: PLC0415 - an edge, and seldom used
 
         if isinstance(path, str) and is_server(path):
@@ -314,7 +312,6 @@ class TransferVerbs(OpenMemory):
         )
 
     def _replaces(self, on_conflict: OnConflict, take_in: Callable[..., Plan]) -> bool:
-        """Return whether anything that is there would be replaced."""
         if on_conflict not in ("replace", "newer") or not self._store.count_all():
             return False
         plan = take_in(dry_run=True, lenient=True)

@@ -285,7 +285,6 @@ class WritingVerbs(OpenMemory):
     def _build_memory(
         self, item: Mapping[str, Any], settings: AgentConfig, *, at: Sequence[int] = ()
     ) -> Memory:
-        """Return the model of what a caller stores."""
         checked = validate_fields(MemoryInput, item, categories=settings.categories, at=at)
         now = self._now()
         fields = vars(checked)

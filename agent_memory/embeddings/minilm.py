@@ -76,7 +76,6 @@ def create(option: str, _settings: EmbedderSettings) -> MiniLMEmbedder:
 
 
 def _load() -> tuple[Any, Any]:
-    """Load the tokenizer and the session."""
     session = open_session(weights_path(_PACKAGE, "model.onnx", _SHA256))
     return _tokenizer(), session
 

@@ -79,8 +79,6 @@ def create(option: str, _settings: EmbedderSettings) -> MultilingualE5Embedder:
 
 
 class _Model:
-    """The loaded model: from texts to vectors."""
-
     def __init__(self, path: Path) -> None:
         weights = _Weights(path)
         self._tokenizer = UnigramTokenizer(weights.pieces, weights.scores, weights.unknown)
@@ -251,7 +249,6 @@ class _Encoder(Graph):
         return name
 
     def _added(self, name: str, rows: str, before: str) -> str:
-        """Add rows to what came in, and normalize."""
         inputs = [rows, before, self.floats(f"{name}.w"), self.floats(f"{name}.b")]
         epsilon = self._weights.epsilon
         self.node("SkipLayerNormalization", inputs, [name], domain=MICROSOFT, epsilon=epsilon)

@@ -239,7 +239,6 @@ def _may_embed(member: object) -> bool:
 
 
 def _refuse_other(spec: object) -> None:
-    """Refuse what is no embedder."""
     if isinstance(spec, type) or not callable(getattr(spec, "embed", None)):
         raise ConfigurationError(
             f"{spec!r:.100} is no embedder: give a name ({', '.join(embedder_names())}), or an"

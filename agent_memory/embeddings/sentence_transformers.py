@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -75,10 +76,4 @@ def create(model: str, _settings: EmbedderSettings) -> SentenceTransformerEmbedd
 @cache
 def _shared(model: str) -> Once[Any]:
     """Return the one model of that name in this process: it takes 100 MB and seconds to load."""
-    return Once(lambda: _load(model))
-
-
-def _load(model: str) -> Any:  # noqa: ANN401 - the package is optional
-    from importlib import import_module  # noqa: PLC0415 - only where the package is used
-
-    return import_module("sentence_transformers").SentenceTransformer(model)
+    return Once(lambda: import_module("sentence_transformers").SentenceTransformer(model))

@@ -173,7 +173,6 @@ def recognise(path: Path) -> Reader:
 
 
 def _candidates(sample: Sample) -> Iterable[Format]:
-    """Return the formats to ask, in order."""
     has_nul = b"\x00" in sample.head
     asked = [
         (row.order, row)

@@ -177,7 +177,6 @@ class _Document:
             self._loader.dispose()
 
     def _first(self) -> Any:  # noqa: ANN401 - yaml's types are loose
-        """Return the event that the document's data begins with."""
         self._next()  # the stream's start
         if type(event := self._next()) is self._yaml.StreamEndEvent:
             self._stop(event, "the file is empty")
@@ -189,7 +188,6 @@ class _Document:
             self._stop(event, "a second document begins here")
 
     def _key(self, event: Any, seen: set[str]) -> str:  # noqa: ANN401 - yaml's types are loose
-        """Return a key of the file's mapping."""
         item = self._item("", None, event)
         if item.error is not None:
             raise _Unreadable(item.line, item.error)
@@ -224,7 +222,6 @@ class _Document:
             return Item(key, number, fault.line, None, str(fault))
 
     def _pass_over_rest(self) -> None:
-        """Go to the end of the present item."""
         yaml = self._yaml
         begin = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
         end = (yaml.MappingEndEvent, yaml.SequenceEndEvent)
@@ -312,7 +309,6 @@ class _Document:
 
 
 def _line(event: Any) -> int:  # noqa: ANN401 - yaml's types are loose
-    """Return the line where an event begins, from 1."""
     line: int = event.start_mark.line
     return line + 1
 

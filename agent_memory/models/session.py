@@ -82,7 +82,6 @@ class SessionContext(SparseRecord, extra="forbid"):
     @model_validator(mode="before")
     @classmethod
     def _with_its_type(cls, values: Any) -> Any:  # noqa: ANN401 - whatever the caller gave
-        """Say which type it is where that was left open."""
         if not isinstance(values, Mapping) or values.get("session_type") is not None:
             return values
         kinds = (("run_id", SessionType.RUN), ("agent_id", SessionType.AGENT))

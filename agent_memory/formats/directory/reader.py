@@ -223,8 +223,6 @@ class _Reader:
 
 
 class _Backups:
-    """The backups of one file, opened when a line of it is broken."""
-
     def __init__(self, folder: Path, name: str, stack: contextlib.ExitStack) -> None:
         self._folder = folder
         self._name = name

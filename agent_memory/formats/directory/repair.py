@@ -313,7 +313,6 @@ def _is_time(text: str) -> bool:
 
 
 def _plain(value: object) -> str:
-    """Write a number or a truth as JSON has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

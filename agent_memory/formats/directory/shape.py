@@ -84,7 +84,6 @@ def _further(
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON has it."""
     if isinstance(value, datetime):
         return format_briefly(value)
     return value.value if isinstance(value, Enum) else value

@@ -38,7 +38,7 @@ from agent_memory.formats.directory.layout import (
 from agent_memory.formats.directory.lines import MAX_FURTHER_BYTES, to_line
 from agent_memory.formats.directory.lock import held
 from agent_memory.formats.directory.repair import NESTED
-from agent_memory.formats.directory.shape import Shaped, misfit, shaped
+from agent_memory.formats.directory.shape import misfit, shaped
 from agent_memory.formats.protocol import Source, Written
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.memory import Memory
@@ -99,8 +99,6 @@ def _written(folder: Path, source: Source) -> Written:
 
 
 class _Export:
-    """The writing of the new files into a folder of their own."""
-
     def __init__(self, folder: Path, source: Source, files: _Files, further: _Files) -> None:
         self._source = source
         self._folder = folder
@@ -138,7 +136,8 @@ class _Export:
             reason = limit_of(memory.kind)
         if reason is not None:
             self._beyond[reason] += 1
-            self._files.append(BEYOND, self._measured(_whole(both)))
+            whole = {**both.fields, NESTED: both.further} if both.further else both.fields
+            self._files.append(BEYOND, self._measured(whole))
             return
         self._files.append(place_of(memory), line)
         if memory.archived:
@@ -179,11 +178,6 @@ class _Export:
                 " written, but are not read again"
             )
         return notes
-
-
-def _whole(both: Shaped) -> dict[str, Any]:
-    """Return a memory in one object: E's fields, and below one key what E has no place for."""
-    return {**both.fields, NESTED: both.further} if both.further else both.fields
 
 
 class _Files:

@@ -31,7 +31,6 @@ _ABOUT: Final = {"about_user_message": "about the user", "about_model_message": 
 
 
 def _recognises(sample: Sample) -> bool:
-    """Return whether conversations with a tree of messages are in it."""
     return any(_MARK.search(head) for head in heads(sample, _FILE))
 
 

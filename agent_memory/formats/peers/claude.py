@@ -28,7 +28,6 @@ _NO_MEMORIES: Final = {"users.json": "accounts", "projects": "projects and their
 
 
 def _recognises(sample: Sample) -> bool:
-    """Return whether conversations or memories of Claude are in it."""
     return any(_MARK.search(head) for head in heads(sample, _FILE)) or _is_split(sample)
 
 

@@ -31,7 +31,6 @@ _OWN_EVENTS: Final = ("summary", "file-history-snapshot", "queue-operation", "sy
 
 
 def _recognises(sample: Sample) -> bool:
-    """Return whether it is a transcript, or a folder of them."""
     if not sample.is_folder:
         return _is_transcript(sample.text())
     return any(_is_transcript(_head(file)) for file in _transcripts(sample.path))
