@@ -116,10 +116,7 @@ class ExtractionPipeline:
         plan = decide(
             extraction.facts,
             [
-                [
-                    RelatedMemory(memory.id, memory.content, _last_said(memory))
-                    for memory in memories
-                ]
+                [RelatedMemory(each.id, each.content, _last_said(each)) for each in memories]
                 for memories in related
             ],
             model if any(related) else None,
@@ -294,10 +291,7 @@ class ExtractionPipeline:
             if self._request.model is not None and texts:
                 self._problems.append("graph: the model failed: rules read it")
             for place, text in texts.items():
-                read = graph_updates_by_rules([("", text)], edges=edges)
-                updates_of[place] = [
-                    update.model_copy(update={"reasoning": None}) for update in read.updates
-                ]
+                updates_of[place] = graph_updates_by_rules(text, edges=edges)
         else:
             for update in graph.updates:
                 for place in _who_says(update, texts):

@@ -83,7 +83,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
         lambda text: conflict(read.__wrapped__(text), read("I live in Oslo.")),
     ),
     "statements": ((f"{RULES}statements", f"{RULES}values"), stated_in),
-    "graph": ((f"{RULES}graph",), lambda text: graph_updates_by_rules([("", text)])),
+    "graph": ((f"{RULES}graph",), graph_updates_by_rules),
     "capture": (
         (f"{CAPTURE}observations", f"{CAPTURE}cues", f"{TEXT}passages"),
         lambda text: scan(f"remember that {text}", source="tool:bash", session_id="s"),

@@ -298,7 +298,7 @@ def test_a_request_to_note_is_kept_without_the_request() -> None:
 def test_what_is_supposed_states_nothing(text: str) -> None:
     assert is_supposed(text)
     assert statement(text) is None
-    assert graph_updates_by_rules([("", text)]).updates == []
+    assert graph_updates_by_rules(text) == []
     assert captured(f"{text} if it is important to you") == []
 
 
@@ -306,7 +306,7 @@ def test_what_is_supposed_states_nothing(text: str) -> None:
 def test_what_is_denied_states_nothing(text: str) -> None:
     assert is_denied(text)
     assert statement(text) is None
-    assert graph_updates_by_rules([("", text)]).updates == []
+    assert graph_updates_by_rules(text) == []
 
 
 @pytest.mark.parametrize("text", ["We decided to leave", "My favourite band is No Doubt"])

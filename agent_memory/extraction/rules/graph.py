@@ -17,13 +17,10 @@ from agent_memory.models.graph import (
     EdgeView,
     GraphAction,
     GraphUpdate,
-    GraphUpdates,
-    GraphUpdatesMetadata,
     clean_name,
     clean_relationship,
     name_key,
 )
-from agent_memory.models.times import now_utc
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_denied, is_supposed
 
@@ -133,38 +130,29 @@ _PAIRS: Final = frozenset({"mac cheese", "fish chips", "rock roll", "bread butte
 _MOST_WORDS: Final = 6
 
 
-def graph_updates_by_rules(
-    texts: Sequence[tuple[str, str]], *, edges: Sequence[EdgeView] = ()
-) -> GraphUpdates:
-    """Return what some memories say of the graph, in their order, each thing once.
+def graph_updates_by_rules(text: str, *, edges: Sequence[EdgeView] = ()) -> list[GraphUpdate]:
+    """Return what a memory says of the graph, in its order, each thing once.
 
-    ``texts`` are the ids and contents of the memories; ``reasoning`` names the id. "I" and
-    "my" are the user, unless a text begins with a name ("Alice: I …"). ``edges`` are the
+    "I" and "my" are the user, unless the text begins with a name ("Alice: I …"). ``edges`` are the
     relationships that hold: "loves" takes the place of "likes" among them, for the same thing.
     """
+    label, spoken = speaker_and_text(text)
+    if label.lower() in ("assistant", "system", "ai"):
+        return []
+    who = label if label and name_key(label) != USER_NAME.lower() else USER_NAME
     by_key: dict[tuple[str, str, str, str], GraphUpdate] = {}
-    for memory_id, text in texts:
-        label, spoken = speaker_and_text(text)
-        if label.lower() in ("assistant", "system", "ai"):
-            continue
-        who = label if label and name_key(label) != USER_NAME.lower() else USER_NAME
-        for sentence in sentences(spoken):
-            for action, source, relationship, target in _read(sentence, who):
-                update = GraphUpdate(
-                    action=action,
-                    source=source,
-                    relationship=relationship,
-                    target=target,
-                    confidence=_SURE,
-                    reasoning=f"{memory_id} says so",
-                )
-                key = (action.value, name_key(source), relationship, name_key(target))
-                by_key.setdefault(key, _compared(update, edges))
-    updates = list(by_key.values())
-    metadata = GraphUpdatesMetadata(
-        processing_time=now_utc(), model_used="rules", total_updates=len(updates)
-    )
-    return GraphUpdates(updates=updates, metadata=metadata)
+    for sentence in sentences(spoken):
+        for action, source, relationship, target in _read(sentence, who):
+            update = GraphUpdate(
+                action=action,
+                source=source,
+                relationship=relationship,
+                target=target,
+                confidence=_SURE,
+            )
+            key = (action.value, name_key(source), relationship, name_key(target))
+            by_key.setdefault(key, _compared(update, edges))
+    return list(by_key.values())
 
 
 def _read(sentence: str, speaker: str) -> Iterator[tuple[GraphAction, str, str, str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent_memory.models.owner import Owner
 from agent_memory.services.search import ranking
-from agent_memory.services.search.candidates import gather, own_words_of
+from agent_memory.services.search.candidates import Candidates, gather, own_words_of
 from agent_memory.services.search.ranking import RankedHit, Ranking, confidence
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.terms import with_terms
@@ -55,14 +55,6 @@ class SearchOutcome(NamedTuple):
         return [hit.row_id for hit in self.hits] + repeats + [hit.row_id for hit, _ in self.near]
 
 
-class _RankedCandidates(NamedTuple):
-    """A ranking, what was not looked at for it, and how long the vectors took."""
-
-    ranking: Ranking
-    degraded: list[str]
-    vector_ms: float
-
-
 def completed(
     engine: Engine, request: SearchRequest, uncounted: Mapping[int, int]
 ) -> SearchRequest:
@@ -96,8 +88,7 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
         return SearchOutcome(
             [], 0, _ms_since(started), reason="empty_query", explanation=explanation
         )
-    gathered = _ranked(engine, request)
-    ranked = gathered.ranking
+    ranked, gathered = _ranked(engine, request)
     result = SearchOutcome(
         [],
         total_count=ranked.matches,
@@ -115,7 +106,7 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
         # So many candidates were copies of a few: others are looked for without them.
         kept = engine.fingerprints.of_rows([hit.row_id for hit in hits])
         others = request.passing.and_also(NoRepeatOf(tuple(kept.items())))
-        ranked = _ranked(engine, request._replace(passing=others)).ranking
+        ranked, _ = _ranked(engine, request._replace(passing=others))
         hits, more = _without_repeats(engine, ranked, request)
         repeats = {
             hit.row_id: [*repeats.get(hit.row_id, []), *more.get(hit.row_id, [])] for hit in hits
@@ -219,7 +210,7 @@ def _cut_off(
 def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) -> SearchOutcome:
     """Explain why there are fewer hits than the limit: the filters, the words, or no memories."""
     if request.passing.is_narrowing or not result.hits:
-        anything = _ranked(engine, request._replace(passing=request.scope)).ranking
+        anything, _ = _ranked(engine, request._replace(passing=request.scope))
         kept = set(result.row_ids())
         is_answer = request.has_no_floor or anything.strength >= anything.floor
         left_out = [
@@ -266,7 +257,7 @@ def _with_centered_vector(
     return request._replace(vector=None), [reason]
 
 
-def _ranked(engine: Engine, request: SearchRequest) -> _RankedCandidates:
+def _ranked(engine: Engine, request: SearchRequest) -> tuple[Ranking, Candidates]:
     gathered = gather(engine, request)
     ranked = ranking.rank(gathered.candidates, gathered.query, request.rates)
     newer_of = engine.reviews.newer_of([candidate.row_id for candidate in gathered.candidates])
@@ -275,7 +266,7 @@ def _ranked(engine: Engine, request: SearchRequest) -> _RankedCandidates:
         ranked = ranked._replace(
             order=order, matches=sum(hit.matches for hit in order), passed=None
         )
-    return _RankedCandidates(ranked, gathered.degraded, gathered.vector_ms)
+    return ranked, gathered
 
 
 def _with_newer_first(
