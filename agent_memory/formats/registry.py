@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Iterable, Mapping
-from operator import itemgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple, cast
@@ -174,12 +173,9 @@ def recognise(path: Path) -> Reader:
 
 def _candidates(sample: Sample) -> Iterable[Format]:
     has_nul = b"\x00" in sample.head
-    asked = [
-        (row.order, row)
-        for row in READABLE.values()
-        if row.order is not None and (row.is_binary or not has_nul)
-    ]
-    return (row for _, row in sorted(asked, key=itemgetter(0)))
+    ordered = [row for row in READABLE.values() if row.order is not None]
+    asked = [row for row in ordered if row.is_binary or not has_nul]
+    return sorted(asked, key=lambda row: row.order or 0)
 
 
 def _sample(path: Path) -> Sample:

@@ -262,9 +262,12 @@ def _entries(path: Path) -> Iterator[Entry]:
             entry = _told_of_agent(item)
             if item.key == "agent_id" or entry.error is not None:
                 yield entry
-            elif isinstance(item.value, int):
-                max_size = min(max_size, item.value)
-                yield from _size_setting(item.value, entry.place)
+            elif isinstance(size := item.value, int):
+                max_size = min(max_size, size)
+                is_usual = size == DEFAULT_SCRATCHPAD_SIZE
+                if MIN_SCRATCHPAD_SIZE <= size <= MAX_SCRATCHPAD_SIZE and not is_usual:
+                    fields = {"config": {"scratchpad_max_size": size}}
+                    yield Entry(Section.AGENT, fields, entry.place)
     if not has_memories:
         raise ValidationError(f"{path}: is no scratchpad: that is a mapping with a list `memories`")
     yield from newest.members(max_size)
@@ -322,12 +325,6 @@ def _written_at(memory: Entry) -> datetime:
         return to_utc(timestamp) if isinstance(timestamp, datetime) else parse_time(str(timestamp))
     except ValueError:
         return NEWEST_TIME
-
-
-def _size_setting(size: int, place: str) -> Iterator[Entry]:
-    """Yield the setting for a size of the scratchpad, if it is another than usual."""
-    if MIN_SCRATCHPAD_SIZE <= size <= MAX_SCRATCHPAD_SIZE and size != DEFAULT_SCRATCHPAD_SIZE:
-        yield Entry(Section.AGENT, {"config": {"scratchpad_max_size": size}}, place)
 
 
 def _is_of_list(path: Path, item: Item) -> bool:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -306,13 +307,8 @@ def _tombstones(place: Path) -> Sequence[Tombstone]:
 
 
 def _add(store: Store, memories: Iterable[Memory]) -> None:
-    page: list[Memory] = []
-    for memory in memories:
-        page.append(memory)
-        if len(page) == _PAGE:
-            store.add(page, generated_ids=frozenset())
-            page = []
-    if page:
+    to_come = iter(memories)
+    while page := list(islice(to_come, _PAGE)):
         store.add(page, generated_ids=frozenset())
 
 

@@ -186,7 +186,10 @@ class ErasureService:
         if backups:
             require(self._engine, Capability.FILE_BACKUP)
         copies = self._copies(ids) if backups else _Copies()
-        self._refuse_unknown(ids, copies.own.values())
+        known_ids = self._engine.erasure.known_ids(ids).union(*copies.own.values())
+        for memory_id in ids:
+            if memory_id not in known_ids:
+                raise MemoryNotFound(memory_id)
         if self._has_files:
             self._engine.files.refuse_readers()
         return copies
@@ -198,12 +201,6 @@ class ErasureService:
         """
         require(self._engine, Capability.PROVEN_ERASURE)
         self._engine.files.compact()
-
-    def _refuse_unknown(self, ids: Sequence[str], in_copies: Collection[Collection[str]]) -> None:
-        known_ids = self._engine.erasure.known_ids(ids).union(*in_copies)
-        for memory_id in ids:
-            if memory_id not in known_ids:
-                raise MemoryNotFound(memory_id)
 
     # Copies -----------------------------------------------------------------------------------
 
