@@ -220,15 +220,8 @@ def _verbatim(
             continue
         stated = {"role": message.role.value, "name": message.name, **(message.metadata or {})}
         speaker = {name: value for name, value in stated.items() if value is not None}
-        item = {
-            **extraction.fields,
-            "metadata": {**speaker, **extraction.fields["metadata"]},
-            "user_id": extraction.user_id,
-            "run_id": extraction.run_id,
-            "session_id": extraction.run_id,
-            "timestamp": message.timestamp,
-        }
-        fields = {name: value for name, value in item.items() if value is not None}
+        metadata = {**speaker, **extraction.fields["metadata"]}
+        fields = extraction.item(metadata=metadata, timestamp=message.timestamp)
         try:
             decisions += [
                 Decision("ADD", port.prepare({**fields, "content": part}))

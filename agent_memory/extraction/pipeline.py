@@ -81,6 +81,12 @@ class ExtractionRequest(NamedTuple):
     may_delete: bool
     graph: bool
 
+    def item(self, **own: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of a memory
+        """Return the fields of a new memory: its own, those that all have, and whose it is."""
+        scope = {"user_id": self.user_id, "run_id": self.run_id, "session_id": self.run_id}
+        item = {**self.fields, **own, **scope}
+        return {name: value for name, value in item.items() if value is not None}
+
 
 @dataclass(slots=True)
 class ExtractionResult:
@@ -247,26 +253,20 @@ class ExtractionPipeline:
         self, operation: MemoryOperation, about: Sequence[Fact], *, new_id: str | None
     ) -> Memory | None:
         """Make the memory of an operation; what may not be stored is told, and keeps no other."""
-        fields = dict(self._request.fields)
-        metadata = {**fields.pop("metadata", {}), **(operation.metadata or {})}
+        fields = self._request.fields
+        metadata = {**fields.get("metadata", {}), **(operation.metadata or {})}
         if operation.confidence is not None:
             metadata.setdefault("confidence", round(operation.confidence, 3))
-        moment = self._moment(about)
         categories = (fact.category for fact in about if fact.category is not None)
-        item = {
-            "id": new_id,
-            "category": next(categories, None),
-            **fields,
-            "content": operation.text,
-            "metadata": metadata,
-            "user_id": self._request.user_id,
-            "run_id": self._request.run_id,
-            "session_id": self._request.run_id,
-            "timestamp": moment,
-        }
-        fields = {name: value for name, value in item.items() if value is not None}
+        item = self._request.item(
+            id=new_id,
+            category=fields.get("category", next(categories, None)),
+            content=operation.text,
+            metadata=metadata,
+            timestamp=self._moment(about),
+        )
         try:
-            return self._port.prepare(fields)
+            return self._port.prepare(item)
         except ValidationError as error:
             problem = f"a fact was not stored: {error}"
             logging.getLogger("agent_memory").warning("%s", problem)
