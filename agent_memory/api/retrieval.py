@@ -328,7 +328,6 @@ class RetrievalVerbs(OpenMemory):
 
 
 def _language_model(spec: ModelSpec) -> LanguageModel | None:
-    """Return the language model that is to find other wordings, if one is given."""
     if spec is None:
         return None
     from agent_memory.extraction.llm.registry import as_language_model  # noqa: PLC0415 - 20 ms

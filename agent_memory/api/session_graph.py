@@ -171,7 +171,6 @@ class SessionGraph(WithCheckedFlags):
     # Inside -----------------------------------------------------------------------------------
 
     def _writable(self, more: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of a verb that writes, in this session's scope."""
         self._refuse_unless("write")
         for name in ("user_id", "run_id"):
             if name in more:

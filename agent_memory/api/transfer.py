@@ -299,7 +299,6 @@ class TransferVerbs(OpenMemory):
         lenient: bool,
         tell: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> Plan:
-        """Take in what was read, or tell what that would do."""
         return self._store.transfer.import_entries(
             intake.entries(),
             on_conflict=on_conflict,

@@ -104,7 +104,6 @@ class _Model:
         return vectors
 
     def _mean(self, tokens: list[int]) -> NDArray[np.float32]:
-        """Return the mean of what the model makes of a window's tokens."""
         import numpy as np  # noqa: PLC0415 - of the extra
 
         first, last = self._ends

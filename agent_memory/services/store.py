@@ -160,7 +160,7 @@ class Store:
         """Erasure for good, with proof."""
         from agent_memory.services.erasure.service import ErasureService  # noqa: PLC0415
 
-        return ErasureService(self._engine, self._clock)
+        return ErasureService(self._engine, self._unit_of_work, self._clock)
 
     def _identified(self, expected: str | None) -> str:
         agent_id = self._engine.agent_id

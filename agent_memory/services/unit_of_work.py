@@ -227,8 +227,8 @@ class Promoted(NamedTuple):
 class UnitOfWork:
     """Opens every write transaction of the verbs, and lets pending access counts go with it.
 
-    Threads may share it. ``clock`` returns the time, aware, in UTC. Memories that were accessed
-    ``promotion_threshold`` times enter the scratchpad.
+    Threads may share it. Memories that were accessed ``promotion_threshold`` times enter the
+    scratchpad.
     """
 
     def __init__(
@@ -356,10 +356,7 @@ class UnitOfWork:
 
 
 class Service:
-    """The verbs of one feature on one file. Threads may share it.
-
-    ``clock`` returns the time, aware, in UTC.
-    """
+    """The verbs of one feature on one file. Threads may share it."""
 
     def __init__(
         self, engine: Engine, unit_of_work: UnitOfWork, clock: Callable[[], datetime]
@@ -377,10 +374,7 @@ def enter_scratchpad(
     *,
     settings: "AgentConfig | None" = None,
 ) -> ScratchpadEntry:
-    """Put memories into the scratchpad, the last of each user if there is no room for all.
-
-    ``settings`` are the agent's, where the verb has read them already.
-    """
+    """Put memories into the scratchpad, the last of each user if there is no room for all."""
     max_size = settings.scratchpad_max_size if settings else _max_size(engine)
     entering: list[int] = []
     for user_id, own in engine.scratchpad.by_user(row_ids).items():

@@ -96,7 +96,6 @@ def is_zip(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _members(path: Path) -> Iterator[list[Part]]:
-    """Give the body the JSON files of an archive."""
     with read_steadily(path) as file:
         with _translated(path):
             archive = zipfile.ZipFile(file)

@@ -133,7 +133,6 @@ class MemoryRecord(SparseRecord, extra="forbid"):
 
 
 def _as_given(filters: SearchFilters) -> dict[str, Any]:
-    """Write the filters that were given, and no others."""
     return filters.model_dump(mode="json", exclude_unset=True)
 
 

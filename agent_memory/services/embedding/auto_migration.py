@@ -105,10 +105,7 @@ class AutoMigration:
     # Automatic --------------------------------------------------------------------------------
 
     def follow(self, stored: int = 1, settings: AgentConfig | None = None) -> None:
-        """After a store or a change: embed it, or migrate, if that is set and due. Never fails.
-
-        ``settings`` are the agent's, where the verb has read them already.
-        """
+        """After a store or a change: embed it, or migrate, if that is set and due. Never fails."""
         self._embedding.follow(stored)
         self._suggest(settings)
         with self._starting.bare:

@@ -28,6 +28,7 @@ from agent_memory.services.erasure.tombstones import (
     put_in_force,
     remove_rows,
 )
+from agent_memory.services.unit_of_work import Service
 from agent_memory.storage.change_records import ErasedText, RemovedRows, Tombstone
 from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.opening import file_storage, open_engine
@@ -88,15 +89,8 @@ class _Erasure:
     text: ErasedText = field(default_factory=ErasedText)
 
 
-class ErasureService:
-    """Erases memories of one agent's file. Threads may share it.
-
-    ``clock`` returns the time, in UTC.
-    """
-
-    def __init__(self, engine: Engine, clock: Callable[[], datetime]) -> None:
-        self._engine = engine
-        self._clock = clock
+class ErasureService(Service):
+    """Erases memories of one agent's file."""
 
     def erase(
         self, memory_ids: Sequence[str], *, backups: bool = False, session_id: str

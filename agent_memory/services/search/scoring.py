@@ -270,7 +270,6 @@ def _bm25(
     b: float = BM25_LENGTH,
     pivot: float = PIVOT,
 ) -> float:
-    """Score a text by its words."""
     slowness = k1 * (1 - b + b * length / pivot)
     if len(counts) == 1:  # as most have
         ((place, count),) = counts.items()

@@ -301,7 +301,6 @@ def has_listener(on_duplicate: DuplicatePolicy | None) -> bool:
 
 
 def _ask(decide: OnDuplicateCall, duplicate: Duplicate) -> str | None:
-    """Ask the caller's function what to do with a duplicate."""
     try:
         decision = decide(duplicate)
     except Exception as error:  # the caller's own code, whose error is the caller's to get

@@ -37,7 +37,7 @@ WORDS = "amber bridge copper desert engine forest garden harbour island jungle k
 
 
 def eraser_of(memory: AgentMemory) -> ErasureService:
-    return ErasureService(engine_of(memory), memory._clock)
+    return ErasureService(engine_of(memory), memory._store._unit_of_work, memory._clock)
 
 
 @pytest.fixture
@@ -648,9 +648,8 @@ HISTORY_OF_SECRET = "SELECT count(*) FROM history WHERE memory_id = 'secret'"
 ERASES = """
 import sys
 from agent_memory import AgentMemory
-from agent_memory.services.erasure.service import ErasureService
 with AgentMemory.open(sys.argv[1], create=False) as memory:
-    eraser = ErasureService(memory._store._engine, memory._clock)
+    eraser = memory._store.erasure
     print("begins", flush=True)
     eraser.erase(["secret"], backups=True, session_id="s")
     print("ends", flush=True)
