@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from agent_memory.api.plain_arguments import check_flags
 from agent_memory.api.verbs import MemoryVerbs
 from agent_memory.errors import AgentMemoryError
-from agent_memory.models.agent import AgentInfo, AgentSummary
+from agent_memory.models.agent import AgentSummary
 from agent_memory.models.times import now_utc
 from agent_memory.runtime.addresses import Address, AgentAddress
 from agent_memory.runtime.files import is_there
@@ -54,7 +54,9 @@ def _summary(agent_id: str, address: Address) -> AgentSummary:
     if file is not None and not is_there(file):
         return summary.model_copy(update={"problem": import_advice(file)})
     try:
-        info = _info(address)
+        store = Store(address, agent_id=None, clock=now_utc, create=False, read_only=True)
+        with contextlib.closing(store):
+            info = store.info()
     except AgentMemoryError as error:
         size = 0.0 if file is None else round(file.stat().st_size / 1e6, 3)
         return summary.model_copy(update={"storage_size_mb": size, "problem": str(error)})
@@ -67,12 +69,6 @@ def _summary(agent_id: str, address: Address) -> AgentSummary:
         last_accessed=info.last_accessed,
         is_writable=all(os.access(place, os.W_OK) for place in places),
     )
-
-
-def _info(address: Address) -> AgentInfo:
-    store = Store(address, agent_id=None, clock=now_utc, create=False, read_only=True)
-    with contextlib.closing(store):
-        return store.info()
 
 
 def _rebuild(

@@ -403,12 +403,11 @@ class SessionMemory(WithCheckedFlags):
         memory_id = stated.get("id")
         is_own_id = isinstance(memory_id, str) and memory_id.startswith(self.id_prefix)
         self._refuse_fixed(stated, but=("id", "session_id") if is_own_id else ("session_id",))
-        session_id = stated.get("session_id") or self.scope.run_id
         return {
             **fields,
             "user_id": self.scope.user_id,
             "run_id": self._run_id,
-            "session_id": session_id,
+            "session_id": stated.get("session_id") or self.scope.run_id,
         }
 
     def _owned_item(self, item: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -78,27 +78,22 @@ def extract(
     """
     if model is None:
         facts = facts_by_rules(messages)
-        return _extraction(facts, [], by="rules", name="rules", prompt=None)
+        return _extraction(facts, [], by="rules", model_used="rules", prompt=None)
     asker = _Asker(model, prompt, messages)
     pieces = _pieces(_fragments(messages))
     facts = _merged(fact for piece in pieces for fact in asker.facts_of(piece, ATTEMPTS))
     by: By = "model" if asker.answered or not pieces else "raw"
-    name = name_of(model) if by == "model" else by
-    extraction = _extraction(facts, asker.problems, by=by, name=name, prompt=prompt)
+    used = name_of(model) if by == "model" else by
+    extraction = _extraction(facts, asker.problems, by=by, model_used=used, prompt=prompt)
     return replace(extraction, has_failed=asker.is_down)
 
 
 def _extraction(
-    facts: list[Fact],
-    problems: list[str],
-    *,
-    by: By,
-    name: str,
-    prompt: str | None,
+    facts: list[Fact], problems: list[str], *, by: By, model_used: str, prompt: str | None
 ) -> Extraction:
     mean = sum(fact.confidence for fact in facts) / len(facts) if facts else 1.0
     metadata = ExtractionMetadata(
-        model_used=name,
+        model_used=model_used,
         extraction_time=now_utc(),
         confidence_score=round(mean, 3),
         custom_prompt_used=prompt is not None,

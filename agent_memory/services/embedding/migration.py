@@ -23,7 +23,6 @@ from agent_memory.models.enums import StorageBackend
 from agent_memory.models.times import now_utc
 from agent_memory.services.embedding.service import embed_texts, model_of
 from agent_memory.services.store import Store
-from agent_memory.services.vectors import VectorService
 from agent_memory.storage.quantization import cosine, quantize
 
 Progress = Callable[[MigrationProgress], None]
@@ -167,7 +166,7 @@ class VectorMigration:
             if after >= until:
                 break
             after = batch[-1].row_id
-            stored += self._embed_batch(vectors, building, batch, stored=stored)
+            stored += self._embed_batch(building, batch, stored=stored)
             self._refuse_useless(stored)
             # Only now: a process that stores once, too, gets on by a batch.
             is_done = after >= until or not vectors.missing(building.model_id, after=after, limit=1)
@@ -184,14 +183,10 @@ class VectorMigration:
             )
 
     def _embed_batch(
-        self,
-        vectors: VectorService,
-        building: EmbeddingModel,
-        batch: list[PendingText],
-        *,
-        stored: int,
+        self, building: EmbeddingModel, batch: list[PendingText], *, stored: int
     ) -> int:
         """Embed texts that no memory has a vector of yet, keep all vectors, tell how many."""
+        vectors = self.store.vectors
         same_texts = vectors.of_same_text(building.model_id, {pending.text for pending in batch})
         new = [pending for pending in batch if pending.text not in same_texts]
         pairs, refused = embed_texts(self.embedder, new) if new else ([], [])
