@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.embeddings.onnx_models import keep_from_telemetry
@@ -63,11 +64,9 @@ def create(model: str, _settings: EmbedderSettings) -> FastEmbedEmbedder:
 @cache
 def _shared(model: str, directory: str | None) -> Once[Any]:
     """Return the one model of that name in this process: it takes 100 MB and seconds to load."""
-    return Once(lambda: _load(model, directory))
 
+    def load() -> Any:  # noqa: ANN401 - the package is optional
+        keep_from_telemetry()
+        return import_module("fastembed").TextEmbedding(model, specific_model_path=directory)
 
-def _load(model: str, directory: str | None) -> Any:  # noqa: ANN401 - the package is optional
-    from importlib import import_module  # noqa: PLC0415 - only where the package is used
-
-    keep_from_telemetry()
-    return import_module("fastembed").TextEmbedding(model, specific_model_path=directory)
+    return Once(load)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Final, NamedTuple
 
 from agent_memory.errors import MemoryNotFound, RejectedContent, ValidationError
@@ -199,9 +200,9 @@ class GraphChanges:
         self._refuse_rejected(fact.source, fact.target, fact.relationship, fact.temporal_context)
         source, target = self.entity(fact.source), self.entity(fact.target)
         start = self._start(fact.valid_from)
-        others = _Others(self._engine, fact, source, relationship, target, start)
-        ends, closed = others.around(None)
-        in_runs = {run: others.around(run) for run in self._runs}
+        others = partial(self._others, fact, source, relationship, target, start)
+        ends, closed = others(None)
+        in_runs = {run: others(run) for run in self._runs}
         same = self._same(source, relationship, target)
         for edge_id in closed:
             self._engine.graph.close_edge(edge_id, self._closing(start), but_in_runs=self._runs)
@@ -230,6 +231,21 @@ class GraphChanges:
         }
         self._link("relationship", edge_id, statements)
         return Outcome(edge_id, closed if self._only_run is None else in_runs[self._only_run][1])
+
+    def _others(
+        self, fact: Fact, source: str, relationship: str, target: str, start: str, run: str | None
+    ) -> tuple[str | None, list[str]]:
+        """Return when a fact ends, and the ids of what ends with it, as a run says, or all say.
+
+        Other targets of an exclusive relationship cannot hold beside it. What began later than the
+        fact stays: then the fact ends there.
+        """
+        if not (relationship in EXCLUSIVE if fact.exclusive is None else fact.exclusive):
+            return None, []
+        held = self._engine.graph.open_edges(source, relationship, run_id=run)
+        others = [(edge_id, began) for edge_id, other, began, *_ in held if other != target]
+        earlier = [edge_id for edge_id, began in others if began <= start]
+        return min((began for _, began in others if began > start), default=None), earlier
 
     def _same(self, source: str, relationship: str, target: str) -> str | None:
         """Return the open relationship that is stated again, unless it is another run's own.
@@ -374,30 +390,6 @@ class GraphChanges:
             self._engine.graph.add_alias(kept, row["name"], row["name_key"], None)
         self._engine.graph.update_entity(kept, {}, self._now)
         return kept
-
-
-class _Others(NamedTuple):
-    """What cannot hold beside a fact: other targets of an exclusive relationship."""
-
-    engine: Engine
-    fact: Fact
-    source: str
-    relationship: str
-    target: str
-    start: str
-
-    def around(self, run_id: str | None) -> tuple[str | None, list[str]]:
-        """Return when the fact ends, and the ids of what ends with it, as a run says, or all say.
-
-        What began later than the fact stays: then the fact ends there.
-        """
-        exclusive = self.fact.exclusive
-        if not (self.relationship in EXCLUSIVE if exclusive is None else exclusive):
-            return None, []
-        held = self.engine.graph.open_edges(self.source, self.relationship, run_id=run_id)
-        others = [(edge_id, began) for edge_id, target, began, *_ in held if target != self.target]
-        earlier = [edge_id for edge_id, began in others if began <= self.start]
-        return min((began for _, began in others if began > self.start), default=None), earlier
 
 
 def has_name(entity: EntityView, key: str) -> bool:

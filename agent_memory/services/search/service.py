@@ -103,14 +103,12 @@ class SearchService:
 
 
 def _applied(filters: SearchFilters | SearchFilterValues | None) -> dict[str, Any]:
-    """Return the filters that were given, as JSON data."""
     if not isinstance(filters, SearchFilters) or not filters.model_fields_set:
         return {}
     return filters.model_dump(mode="json", exclude_defaults=True, exclude_none=True)
 
 
 def _score(hit: RankedHit, strength: float, rates: RankingRates) -> ScoreExplanation:
-    """Take a hit's score apart."""
     evidence = hit.evidence
     return ScoreExplanation.model_construct(
         keyword=evidence.words,

@@ -334,11 +334,9 @@ def groups(engine: Engine) -> Iterator[DuplicateGroup]:
 
 def _alike(memories: Sequence[Memory]) -> list[Memory]:
     """Leave out what only happens to have the same fingerprint as the first."""
-    first = memories[0] if memories else None
     return [
         memory
         for memory in memories
-        if first is not None
-        and (memory.user_id, memory.run_id) == (first.user_id, first.run_id)
-        and grade_of(first.content, memory.content) is not None
+        if (memory.user_id, memory.run_id) == (memories[0].user_id, memories[0].run_id)
+        and grade_of(memories[0].content, memory.content) is not None
     ]
