@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import ValidationError
@@ -80,11 +81,15 @@ def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None
         if change.changed_at <= stamp:
             break
         later.append(change)
-    row = _reverted(engine.memory_rows.get(memory_id), list(reversed(later)))
+    later.reverse()
+    row = _reverted(engine.memory_rows.get(memory_id), later)
+    # What was deleted is told with its version and time: only what was done before that counts.
+    since = list(takewhile(lambda change: change.event != "DELETE", later))
     if row is not None and later:
-        last = changes[-len(later) - 1] if len(changes) > len(later) else None
-        row["updated_at"] = last.changed_at if last is not None else row["timestamp"]
-        updates = sum(change.event == "UPDATE" for change in later)
+        if since or not row["updated_at"]:
+            last = changes[-len(later) - 1] if len(changes) > len(later) else None
+            row["updated_at"] = last.changed_at if last is not None else row["timestamp"]
+        updates = sum(change.event == "UPDATE" for change in since)
         version = row.get("version")
         row["version"] = max(1, version - updates) if isinstance(version, int) else 1
     return row

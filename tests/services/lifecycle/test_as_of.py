@@ -69,6 +69,24 @@ def test_a_search_as_of_a_day_finds_what_was_known_then(
     assert tagged.memory.id == days["first"]
 
 
+@pytest.mark.file_only("it reads the past")
+def test_what_was_deleted_and_came_back_has_its_version_and_time_of_then(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    memory_id = memory.store("The shop opens at eight")
+    clock.forward(days=1)
+    memory.update(memory_id, content="The shop opens at nine")
+    then = memory.get(memory_id)
+    clock.forward(days=1)
+    memory.delete(memory_id)
+    clock.forward(days=1)
+    memory.undo()
+    clock.forward(days=1)
+    memory.update(memory_id, content="The shop opens at ten")
+    assert memory.get(memory_id, as_of=at(1.5)) == then
+    assert memory.list_recent(as_of=at(1.5)) == [then]
+
+
 def test_looking_back_changes_nothing(memory: AgentMemory, days: dict[str, str]) -> None:
     assert days
     before = memory.history(limit=1000), memory.list_recent(), memory.info().stats.total_queries
