@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.columns import JSON_COLUMNS
@@ -35,12 +36,16 @@ def row_of_change(change: Change) -> tuple[str | None, ...]:
     return change.memory_id, change.event, change.changed_at, change.session_id, old, new
 
 
-def kept_reviews(rows: Iterable[Sequence[Any]]) -> list[tuple[str, str]]:
-    """Return the reviews of deleted memories as ``keep_reviews`` takes them, given their values."""
+def kept_reviews(rows: Iterable[Sequence[Any]], deleted: AbstractSet[str]) -> list[tuple[str, str]]:
+    """Return the reviews of deleted memories as ``keep_reviews`` takes them, given their values.
+
+    Those of a memory that stays are kept with the deleted one that says otherwise.
+    """
     by_memory: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         review = dict(zip(_KEPT_OF_REVIEW, row, strict=True))
-        by_memory.setdefault(review["id"], []).append(review)
+        keeper = review["id"] if review["id"] in deleted else review["replaced_by"]
+        by_memory.setdefault(keeper, []).append(review)
     return [(to_json(reviews), memory_id) for memory_id, reviews in by_memory.items()]
 
 

@@ -160,7 +160,8 @@ class MemoryRowTable(Protocol):
     def delete_many(self, memory_ids: Sequence[str]) -> None:
         """Remove several rows; their history stays.
 
-        It keeps their open reviews: in ``reviews`` of the old values, JSON as in exports.
+        It keeps their open reviews, and those of others that they say otherwise than: in
+        ``reviews`` of the old values, JSON as in exports.
         """
 
     def is_free(self, row_id: int) -> bool:

@@ -409,6 +409,22 @@ class ReviewContract:
             engine.history.forget_reviews()
         assert all("reviews" not in change.old for change in engine.history.iterate())
 
+    def test_the_history_keeps_what_a_deleted_memory_puts_in_question(self, engine: Engine) -> None:
+        (row_id, _) = stored(engine, memory_of(1), memory_of(2))
+        with engine.write():
+            engine.reviews.add(
+                row_id,
+                replaced_by="mem-2",
+                confidence=None,
+                reasoning=None,
+                session_id="s",
+                now=NOW,
+            )
+            engine.memory_rows.delete("mem-2")
+        (*_, deletion) = engine.history.of_memory("mem-2")
+        (question,) = json.loads(str(deletion.old["reviews"]))
+        assert (question["id"], question["replaced_by"]) == ("mem-1", "mem-2")
+
 
 class RejectionContract:
     """Values that must not be stored."""

@@ -52,13 +52,20 @@ def undo(
     for change in changes:
         by_memory.setdefault(change.memory_id, []).append(change)
     changed = []
+    questions: list[tuple[Change, object]] = []
     admission = Admission(engine)
     with recorded(engine, "undo", session_id, now):
         for memory_id, memory_changes in by_memory.items():
             _refuse_if_changed_since(engine, memory_id, memory_changes)
-            target = _reverted(engine.memory_rows.get(memory_id), memory_changes)
+            row = engine.memory_rows.get(memory_id)
+            target = _reverted(row, memory_changes)
             if _set_row(engine, admission, memory_id, target, now=now):
                 changed.append(memory_id)
+            if row is None and target is not None and target.get("reviews"):
+                deletion = next(each for each in reversed(memory_changes) if each.event == "DELETE")
+                questions.append((deletion, read_json(str(target["reviews"]))))
+        for deletion, asked in questions:  # now that all of their memories are there
+            _ask_anew(engine, deletion, asked)
     if change_id is not None and not changed:
         message = "what it changed is already as it was before: there is nothing left to undo"
         raise ValidationError.of("change_id", message, change_id)
@@ -305,14 +312,13 @@ def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> 
     if entry := target.get("scratchpad"):
         reason, _, entered_at = str(entry).partition(" ")
         engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
-    if questions := target.get("reviews"):
-        _ask_anew(engine, row_id, read_json(str(questions)))
 
 
-def _ask_anew(engine: Engine, row_id: int, questions: object) -> None:
-    """Put a memory in question as it was when it was deleted.
+def _ask_anew(engine: Engine, deletion: Change, questions: object) -> None:
+    """Put memories in question as they were when a memory was deleted: itself, or by it another.
 
-    Not by a memory that is gone meanwhile, nor by what another program wrote into the history.
+    Not by a memory that is gone meanwhile, nor one that was changed since, nor by what another
+    program wrote into the history.
     """
     import pydantic  # noqa: PLC0415 - slow, and seldom asked for
 
@@ -323,6 +329,19 @@ def _ask_anew(engine: Engine, row_id: int, questions: object) -> None:
             review = PortableReview.model_validate(question)
         except pydantic.ValidationError:
             continue
-        if review.replaced_by is None or engine.memories.exists(review.replaced_by):
-            values = {**review.model_dump(), "proposed_at": format_time(review.proposed_at)}
-            engine.reviews.put(row_id, values)
+        is_by_it = review.replaced_by == deletion.memory_id
+        asked_id = review.id if is_by_it else deletion.memory_id
+        row_id = engine.memories.row_id_of(asked_id)
+        has_other = review.replaced_by is None or engine.memories.exists(review.replaced_by)
+        if row_id is None or not has_other:
+            continue
+        if is_by_it and _is_changed(engine, asked_id, deletion):
+            continue
+        values = {**review.model_dump(), "proposed_at": format_time(review.proposed_at)}
+        engine.reviews.put(row_id, values)
+
+
+def _is_changed(engine: Engine, memory_id: str, since: Change) -> bool:
+    """Return whether a memory was changed after a change of another; to come back is none."""
+    later = engine.history.of_memory(memory_id)
+    return any(each.event == "UPDATE" and each.change_id > since.change_id for each in later)

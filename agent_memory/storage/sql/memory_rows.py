@@ -23,7 +23,7 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM memories"
 _SELECT_REVIEWS: Final = """
 SELECT m.id, r.replaced_by, r.confidence, r.reasoning, r.proposed_at, r.session_id
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
-WHERE r.dismissed_at IS NULL AND m.id {among} ORDER BY r.review_id"""
+WHERE r.dismissed_at IS NULL AND (m.id {among} OR r.replaced_by {among}) ORDER BY r.review_id"""
 
 
 class MemoryRowTable(Table):
@@ -88,8 +88,8 @@ VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
 
     def delete_many(self, memory_ids: Sequence[str]) -> None:
         among, ids = self._db.AMONG, (self._db.listed(memory_ids),)
-        rows = self._db.rows(_SELECT_REVIEWS.format(among=among), ids)
-        reviews = kept_reviews(rows)  # the rows go with their memory
+        rows = self._db.rows(_SELECT_REVIEWS.format(among=among), ids * 2)
+        reviews = kept_reviews(rows, set(memory_ids))  # the rows go with either memory
         self._db.run(f"DELETE FROM memories WHERE id {among}", ids)
         self._HISTORY(self._db).keep_reviews(reviews)
 

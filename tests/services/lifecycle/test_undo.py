@@ -361,3 +361,47 @@ def test_archiving_is_all_or_nothing(memory: AgentMemory) -> None:
     with pytest.raises(MemoryNotFound):
         memory.archive([memory_id, "mem-000000000000"])
     assert memory.count() == 1
+
+
+# Questions --------------------------------------------------------------------------------------
+
+
+def asked(memory: AgentMemory) -> tuple[str, str]:
+    """Put a memory in question by another, and return both ids."""
+    memory.add("I live in Oslo.", user_id="alice")
+    memory.add("I moved to Bergen.", user_id="alice")
+    (review,) = memory.reviews()
+    assert review.replaced_by is not None
+    return review.memory_id, review.replaced_by
+
+
+@pytest.mark.parametrize("gone", ["older", "newer", "both", "both, newer first"])
+def test_a_question_comes_back_with_the_memories_that_it_is_about(
+    memory: AgentMemory, gone: str
+) -> None:
+    older, newer = asked(memory)
+    ids = {"older": [older], "newer": [newer], "both": [older, newer]}
+    memory.delete_many(ids.get(gone, [newer, older]))
+    assert memory.reviews() == []
+    memory.undo()
+    (review,) = memory.reviews()
+    assert (review.memory_id, review.replaced_by) == (older, newer)
+
+
+def test_what_is_done_again_asks_again(memory: AgentMemory) -> None:
+    ids = asked(memory)
+    memory.undo()
+    assert memory.reviews() == []
+    memory.undo()
+    (review,) = memory.reviews()
+    assert (review.memory_id, review.replaced_by) == ids
+
+
+def test_what_was_changed_meanwhile_is_not_asked_about(memory: AgentMemory) -> None:
+    older, newer = asked(memory)
+    memory.delete(newer)
+    (deletion,) = memory.history(newer, limit=1)
+    memory.update(older, content="I live in Rome.")
+    memory.undo(deletion.change_id)
+    assert memory.get(newer) is not None
+    assert memory.reviews() == []
