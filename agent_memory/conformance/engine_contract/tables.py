@@ -379,7 +379,10 @@ class ReviewContract:
             assert engine.reviews.take_back(answered, None) == 1
         assert [review.review_id for review in engine.reviews.all()] == [number]
 
-    def test_the_history_keeps_the_questions_of_what_is_deleted(self, engine: Engine) -> None:
+    @pytest.mark.parametrize("deleted", [["mem-1", "mem-2"], ["mem-1"], ["mem-2"]])
+    def test_the_history_keeps_the_questions_of_what_is_deleted(
+        self, engine: Engine, deleted: list[str]
+    ) -> None:
         (row_id, _) = stored(engine, memory_of(1), memory_of(2))
         with engine.write():
             engine.reviews.add(
@@ -390,7 +393,7 @@ class ReviewContract:
                 session_id="s",
                 now=NOW,
             )
-            engine.memory_rows.delete_many(["mem-1", "mem-2"])
+            engine.memory_rows.delete_many(deleted)
         changes = [*engine.history.of_memory("mem-1"), *engine.history.of_memory("mem-2")]
         kept = [change.old["reviews"] for change in changes if "reviews" in change.old]
         assert [json.loads(questions) for questions in kept] == [
@@ -408,22 +411,6 @@ class ReviewContract:
         with engine.write():
             engine.history.forget_reviews()
         assert all("reviews" not in change.old for change in engine.history.iterate())
-
-    def test_the_history_keeps_what_a_deleted_memory_puts_in_question(self, engine: Engine) -> None:
-        (row_id, _) = stored(engine, memory_of(1), memory_of(2))
-        with engine.write():
-            engine.reviews.add(
-                row_id,
-                replaced_by="mem-2",
-                confidence=None,
-                reasoning=None,
-                session_id="s",
-                now=NOW,
-            )
-            engine.memory_rows.delete("mem-2")
-        (*_, deletion) = engine.history.of_memory("mem-2")
-        (question,) = json.loads(str(deletion.old["reviews"]))
-        assert (question["id"], question["replaced_by"]) == ("mem-1", "mem-2")
 
 
 class RejectionContract:
