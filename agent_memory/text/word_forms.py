@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import product
+from itertools import combinations, product
 from typing import Final
 
 LINKS: Final = ("", "s", "es", "n", "en", "e", "er")
@@ -36,6 +36,12 @@ _AS_INDEXED: Final = {"ae": "aæ", "oe": "oøœ", "ue": "u", "ss": "ß", "aa": "
 """What may stand in the index where this was typed: it holds "ä" as "a"."""
 _MOST_DIGRAPHS: Final = 3
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_DIGITS: Final = re.compile("[0-9]+")
+_MOST_PARTS: Final = 8
+"""Words of a name in which numbers are parted too: what has more is a hash."""
+_SHORTEST_GROUPED: Final = 7
+_LONGEST_GROUPED: Final = 24
+"""Digits of a number that people write in groups of any size: a telephone's, a bank account's."""
 _MARKS: Final = re.compile("[\u0300-\u036f]+")
 _NOT_BEFORE_UMLAUTS: Final = "aeiouq"
 _GREEK_ACCENTS: Final = dict(zip("αεηιουω", "άέήίόύώ", strict=True))
@@ -265,11 +271,65 @@ def is_within_two(word: str, other: str) -> bool:
 # Names in code ------------------------------------------------------------------------------------
 
 
-def parts(name: str) -> list[str]:
-    """Return the words that a name in code is made of: "getUserById", "HTTPServer", "ENG771"."""
+def cuts(name: str) -> list[int]:
+    """Return where a name in code or a number may be parted, its two ends among them.
+
+    Of "getUserById" and "ENG771" it is where its words begin; of a number where its thousands do,
+    and of a long one, as that of a telephone, everywhere.
+    """
     if not name.isascii() or (name.isalpha() and (name.islower() or name.istitle())):
-        return [name.lower()]
-    return [part.lower() for part in _PARTS.findall(name)]
+        return [0, len(name)]
+    words = list(_PARTS.finditer(name))
+    places = {0, len(name), *(word.start() for word in words)}
+    if len(words) <= _MOST_PARTS:
+        for word in words:
+            places.update(_cuts_of_number(word) if word[0].isdecimal() else ())
+    return sorted(places)
+
+
+def _cuts_of_number(number: re.Match[str]) -> Iterable[int]:
+    start, end = number.span()
+    if end - start < _SHORTEST_GROUPED:
+        return (end - 3,) if end - start > 3 else ()
+    return range(start + 1, end) if end - start <= _LONGEST_GROUPED else ()
+
+
+def pieces(name: str, places: Sequence[int]) -> set[str]:
+    """Return all that a name may be made of that is parted at some of these places."""
+    return {name[start:end] for start, end in _spans(name, places)}
+
+
+def in_pieces(name: str, places: Sequence[int], known: Collection[str]) -> Iterator[list[str]]:
+    """Yield the ways to part a name at some of these places into two known pieces and more."""
+    following: dict[int, list[int]] = {}
+    for start, end in _spans(name, places):
+        if name[start:end] in known:
+            following.setdefault(start, []).append(end)
+    leading = {len(name)}  # from where its end is reached
+    for start in reversed(places):
+        if not leading.isdisjoint(following.get(start, ())):
+            leading.add(start)
+    unfinished: list[tuple[int, list[str]]] = [(0, [])]
+    while unfinished:
+        start, way = unfinished.pop()
+        if start == len(name):
+            yield way
+            continue
+        ends = leading.intersection(following.get(start, ()))
+        unfinished += [(end, [*way, name[start:end]]) for end in ends]
+
+
+def _spans(name: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield where each piece of a name begins and ends. A single digit is one before thousands."""
+    for start, end in combinations(places, 2):
+        if (start, end) == (0, len(name)):
+            continue
+        is_digit = end == start + 1 and name[start].isdecimal()
+        if is_digit and start and name[start - 1].isdecimal():
+            continue
+        if is_digit and (digits := _DIGITS.match(name, end)) and len(digits[0]) % 3:
+            continue
+        yield start, end
 
 
 # Compounds ----------------------------------------------------------------------------------------

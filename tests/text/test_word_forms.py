@@ -9,11 +9,13 @@ from hypothesis import strategies as st
 from agent_memory.text.word_forms import (
     LINKS,
     attached,
+    cuts,
     folded,
+    in_pieces,
     irregular_forms,
     is_within_two,
     misspellings,
-    parts,
+    pieces,
     spellings,
     splits,
     without_accents,
@@ -149,14 +151,42 @@ def test_two_slips_at_most(word: str, other: str, is_near: bool) -> None:
         ("HTTPServer", "http server"),
         ("ENG771", "eng 771"),
         ("python3", "python 3"),
-        ("API", "api"),
-        ("Anna", "anna"),
-        ("login", "login"),
-        ("naïveTest", "naïvetest"),
+        ("16kHz", "16 khz"),
+        ("1250", "1 250"),
+        ("1250000", "1 250 000"),
+        ("0612345678", "06 12 34 56 78"),
+        ("LH99204471", "lh 9920 4471"),
     ],
 )
-def test_a_name_in_code_has_parts(name: str, words: str) -> None:
-    assert parts(name) == words.split()
+def test_a_name_or_a_number_is_in_pieces(name: str, words: str) -> None:
+    assert words.split() in in_pieces(name.lower(), cuts(name), words.split())
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("API", "a pi"),
+        ("login", "log in"),
+        ("Anna", "an na"),
+        ("naïveTest", "naïve test"),
+        ("2026", "20 26"),
+        ("12345678", "1 2 3 4 5 6 7 8"),
+        ("12345678", "1 234 5678"),
+        ("getUserById", "get user by"),
+        ("getUserById", "getuserbyid"),
+    ],
+)
+def test_what_is_no_name_or_not_so_is_in_no_pieces(name: str, words: str) -> None:
+    assert words.split() not in in_pieces(name.lower(), cuts(name), words.split())
+
+
+def test_a_long_number_has_few_pieces() -> None:
+    number = "1" * 60
+    assert len(pieces(number, cuts(number))) == 0
+    number = "12" * 12
+    known = pieces(number, cuts(number))
+    assert len(known) < 300
+    assert next(in_pieces(number, cuts(number), known))
 
 
 def test_a_compound_is_parted_where_it_is_linked() -> None:

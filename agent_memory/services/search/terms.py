@@ -18,15 +18,16 @@ hashes          of Git, the whole for one that is cut short, and the other way r
 ==============  ====================================================================================
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from agent_memory.services.search.corrections import corrections, other_lengths
 from agent_memory.services.search.date_terms import with_dates
 from agent_memory.services.search.request import SearchRequest
-from agent_memory.services.search.vocabulary import Vocabulary
+from agent_memory.services.search.runs import LONGEST, runs_of
+from agent_memory.services.search.vocabulary import MOST_ALTERNATIVES, Alternatives, Vocabulary
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Alternative, Term
 from agent_memory.text.languages import (
@@ -41,14 +42,13 @@ from agent_memory.text.light_words import LIGHT_WORDS
 from agent_memory.text.word_forms import (
     LINKS,
     attached,
+    cuts,
     folded,
+    in_pieces,
     irregular_forms,
-    is_within_two,
-    misspellings,
-    parts,
+    pieces,
     spellings,
     splits,
-    without_accents,
 )
 
 if TYPE_CHECKING:
@@ -60,46 +60,20 @@ SAMPLE_CHARACTERS: Final = 250
 """What is read of each."""
 MOST_VARIED: Final = 16
 """Words of a query for which other forms are looked for: the first and the last."""
-MOST_MISSPELT: Final = 8
-"""Words of a query that are corrected: where more are unknown, most are simply not in the store."""
-MOST_ALTERNATIVES: Final = 8
-"""Forms of a word that are taken, those in most memories."""
-MOST_CORRECTIONS: Final = 3
 
-MISSPELT: Final = 0.5
-"""What a word that was corrected counts beside one that is there."""
 IRREGULAR: Final = 0.9
 """What an irregular form counts beside the word itself: it may be another word, as "left" may."""
-SHORTENED: Final = 0.75
-"""What a longer word counts beside the one that it begins with."""
-SHORTEST_SHORTENED: Final = 6
-"""Letters of a word that may be short for another: "plan" is none for "plants"."""
-SHORTEST_MISSPELT: Final = 5
-"""Letters of a word that is corrected: of shorter ones, most are one slip from many others."""
-SHORTEST_TWICE_MISSPELT: Final = 8
-"""The same for two slips."""
-_KEPT_LETTERS: Final = 3
-"""Letters at its beginning by which the words near a misspelt one are read from the vocabulary.
-Where the slip is among them, each word that may have been meant is looked up: 20 µs apiece."""
 _SHORTEST: Final = 3
 """Letters of a word that has other forms, of its stem, and of the parts of a compound."""
-_LONGEST: Final = 64
-"""Letters of a word that may have been meant otherwise: German's longest has 63. A word of 100,000
-letters has 5 million neighbours, and a search for it took 24 s."""
 _SHORTEST_COMPOUND: Final = 8
 """Letters of a word that is taken apart. In languages that write compounds apart, it must be
 unknown, and its parts stand side by side: then they may be as short as in "log in"."""
 _SHORTEST_PART: Final = 2
-_MOST_JOINED: Final = 4
-"""Words that stand side by side in a query and may be a single one in the store."""
-
-MOST_HASHES: Final = 4
-"""Hashes of a query of which longer and shorter ones are looked for."""
-
-_WORDS: Final = re.compile(r"[^\W_]+")
-_HASH: Final = re.compile(r"(?=.*[a-f])(?=.*[0-9])[0-9a-f]{7,40}")
-"""What Git names a commit by, whole or cut short. A number alone may be anything."""
-_SHORTEST_HASH: Final = 7
+_MOST_WAYS: Final = 200
+"""Ways to part a name or a number that are thought of, those that are looked up, the rarest pieces
+first, and those that are taken. Of a telephone number of ten digits there are 34."""
+_MOST_LOOKED_UP: Final = 16
+_MOST_TAKEN: Final = 3
 
 
 def with_terms(engine: Engine, request: SearchRequest) -> SearchRequest:
@@ -110,7 +84,7 @@ def with_terms(engine: Engine, request: SearchRequest) -> SearchRequest:
 def _with_words(engine: Engine, request: SearchRequest) -> SearchRequest:
     terms = _with_light_pairs(engine.keywords.terms_of(request.query))
     has_pairs = any(term.is_pair for term in terms)
-    if not any(_is_variable(term) or len(parts(term.written)) > 1 for term in terms):
+    if all(term.is_pair or term.is_prefix for term in terms):
         return request._replace(terms=terms, is_english=not has_pairs)
     sample = tuple(
         engine.memories.beginnings(request.scope, characters=SAMPLE_CHARACTERS, limit=SAMPLE)
@@ -139,13 +113,9 @@ def _varied(
     languages = languages_of(sample, request.query)
     forms = _Forms(vocabulary, request.query, terms, variable, unknown, languages)
     alternatives = forms.alternatives()
-    misspelt = [
-        term
-        for term in variable
-        if term.word in unknown - alternatives.keys() and len(term.written) >= SHORTEST_MISSPELT
-    ]
-    alternatives |= _corrections(vocabulary, misspelt[:MOST_MISSPELT])
-    alternatives |= _other_lengths(vocabulary, terms)
+    nowhere = unknown - alternatives.keys()
+    alternatives |= corrections(vocabulary, [term for term in variable if term.word in nowhere])
+    alternatives |= other_lengths(vocabulary, terms)
     # "Kind" and "see" are a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
     return [
@@ -167,12 +137,8 @@ def _with_light_pairs(terms: list[Term]) -> list[Term]:
 
 def _is_variable(term: Term) -> bool:
     return (
-        term.written.isalpha() and not term.is_prefix and _SHORTEST <= len(term.written) <= _LONGEST
+        term.written.isalpha() and not term.is_prefix and _SHORTEST <= len(term.written) <= LONGEST
     )
-
-
-Alternatives = dict[str, tuple[Alternative, ...]]
-"""What may stand for a term, by the term's word."""
 
 
 # Forms --------------------------------------------------------------------------------------------
@@ -204,11 +170,11 @@ class _Forms:
         languages: Collection[str],
     ) -> None:
         self._vocabulary = vocabulary
-        self._runs = _runs(query, terms, variable)
-        self._parts_of = {
-            term.word: named
+        self._runs = runs_of(query, terms, variable)
+        self._cuts_of = {
+            term.word: (term.written.lower(), places)
             for term in terms
-            if len(term.written) <= _LONGEST and len(named := parts(term.written)) > 1
+            if len(term.written) <= LONGEST and len(places := cuts(term.written)) > 2
         }
         self._unknown = unknown
         self._stemmers = _stemmers(languages)
@@ -242,9 +208,10 @@ class _Forms:
         forms = {part for ways in splits_of.values() for way in ways for part in way}
         forms.update(form for part in list(forms) for form in self._stemmed(part))
         forms.update(self._runs)
-        forms.update(part for named in self._parts_of.values() for part in named)
+        for name, places in self._cuts_of.values():
+            forms |= pieces(name, places)
         for word in self._words:
-            forms |= self._whole_forms(word)
+            forms |= self._whole_forms(word) | set(self._letter_and_rest(word))
         self._look_up(forms)
         forms_of: dict[str, list[Alternative]] = defaultdict(list)
         for word in self._words:
@@ -253,8 +220,9 @@ class _Forms:
             own += self._known(self._whole_forms(word) - irregular)
             own += [form._replace(weight=IRREGULAR) for form in self._known(irregular)]
             own += self._in_two(splits_of[word.form])
-        for term_word, named in self._parts_of.items():
-            forms_of[term_word] += self._side_by_side(named)
+            own += self._hyphenated(word)
+        for term_word, (name, places) in self._cuts_of.items():
+            forms_of[term_word] += self._in_pieces(name, places)
         for joined in self._known(self._runs):
             (stem,) = joined.words
             # The stem of "give Nate" is "given".
@@ -330,6 +298,32 @@ class _Forms:
         words = [tuple(self._tokens[part] for part in way) for way in known[:1]]
         return [Alternative(words[0], " ".join(known[0]))] if words else []
 
+    def _letter_and_rest(self, word: _Word) -> tuple[str, str]:
+        return word.form[:1], word.form[1:]
+
+    def _hyphenated(self, word: _Word) -> list[Alternative]:
+        """Return a word with a hyphen after its first letter, if it is written so: "e-mail".
+
+        Without the sign "alive" would be in "a live show".
+        """
+        forms = self._letter_and_rest(word)
+        written = "-".join(forms)
+        return [
+            phrase._replace(written=written)
+            for phrase in self._side_by_side(forms)
+            if self._vocabulary.is_written(phrase, written)
+        ]
+
+    def _in_pieces(self, name: str, places: Sequence[int]) -> list[Alternative]:
+        """Return the ways in which a name in code, or a number, stands in the store in pieces."""
+        known = {piece for piece in pieces(name, places) if self._tokens[piece] in self._counts}
+        ways = sorted(
+            islice(in_pieces(name, places, known), _MOST_WAYS),
+            key=lambda way: min(self._counts[self._tokens[piece]] for piece in way),
+        )
+        phrases = (phrase for way in ways[:_MOST_LOOKED_UP] for phrase in self._side_by_side(way))
+        return list(islice(phrases, _MOST_TAKEN))
+
     def _side_by_side(self, forms: Sequence[str]) -> list[Alternative]:
         """Return the phrase of some words, if they stand so."""
         words = tuple(self._tokens[form] for form in forms)
@@ -385,30 +379,6 @@ class _Forms:
         return set()
 
 
-def _runs(
-    query: str, terms: Iterable[Term], variable: Iterable[Term]
-) -> Mapping[str, Sequence[str]]:
-    """Return what a query's words give, joined, and the terms that each is made of.
-
-    They are words that stand side by side, "log in" and "max_retry_count", and terms with stop
-    words between them.
-    """
-    words = [folded(word) for word in _WORDS.findall(query)]
-    term_of = {folded(term.written): term.word for term in terms}
-    places = {word: place for place, word in reversed(list(enumerate(words)))}
-    forms = [folded(term.written) for term in variable]
-    runs: dict[str, Sequence[str]] = {}
-    for first, second in pairwise(forms):
-        runs[first + second] = [term_of[first], term_of[second]]
-    for form in forms:
-        start = places.get(form, len(words))
-        for end in range(start + 2, min(len(words), start + _MOST_JOINED) + 1):
-            run = words[start:end]
-            if end == start + 2 or run[-1] in term_of:
-                runs["".join(run)] = [term_of[word] for word in run if word in term_of]
-    return {run: made_of for run, made_of in runs.items() if len(run) <= _LONGEST}
-
-
 def _stemmers(languages: Iterable[str]) -> "dict[str, Stemmer]":
     """Return Snowball's stemmers; no thread may use another's. English is the index's own."""
     others = sorted(set(languages) - {"english"})
@@ -417,117 +387,3 @@ def _stemmers(languages: Iterable[str]) -> "dict[str, Stemmer]":
     from Stemmer import Stemmer  # noqa: PLC0415 - 5 ms, for stores in other languages alone
 
     return {language: Stemmer(language, 0) for language in others}
-
-
-# Hashes -------------------------------------------------------------------------------------------
-
-
-def _other_lengths(vocabulary: Vocabulary, terms: Iterable[Term]) -> Alternatives:
-    """Return the hashes of the store that begin as one of the query does, or are its beginning."""
-    written = [(term.word, term.written.lower()) for term in terms]
-    hashes = dict([each for each in written if _HASH.fullmatch(each[1])][:MOST_HASHES])
-    if not hashes:
-        return {}
-    shorter = sorted(
-        {
-            whole[:length]
-            for whole in hashes.values()
-            for length in range(_SHORTEST_HASH, len(whole))
-        }
-    )
-    form_of = dict(zip(vocabulary.tokens(shorter), shorter, strict=True))
-    counts = vocabulary.counts(form_of.keys(), hashes.values())
-    others: Alternatives = {}
-    for word, whole in hashes.items():
-        near = [
-            Alternative((token,), form)
-            for token in counts.keys() - {word}
-            if whole.startswith(form := form_of.get(token, token))
-            or (form.startswith(whole) and _HASH.fullmatch(form))
-        ]
-        if near:
-            others[word] = vocabulary.commonest(near, counts, MOST_ALTERNATIVES)
-    return others
-
-
-# Misspellings -------------------------------------------------------------------------------------
-
-
-def _corrections(vocabulary: Vocabulary, misspelt: Sequence[Term]) -> Alternatives:
-    """Return the words of the vocabulary that may have been meant by words that are nowhere."""
-    if not misspelt:
-        return {}
-    meant_by = {term.word: _meant(vocabulary, folded(term.written)) for term in misspelt}
-    counts = vocabulary.counts(
-        {
-            token
-            for term in misspelt
-            for token, forms in meant_by[term.word].items()
-            if not any(form.startswith(_beginning(term)) for form in forms)
-        },
-        map(_beginning, misspelt),
-    )
-    corrections: Alternatives = {}
-    for term in misspelt:
-        meant = meant_by[term.word]
-        form = folded(term.written)
-        near = {token: meant[token] for token in meant.keys() & counts.keys()}
-        chosen = _written(vocabulary, near, counts, MISSPELT)
-        if not chosen and len(form) >= SHORTEST_SHORTENED:
-            longer = {token: _unstemmed(token) for token in counts if token.startswith(form)}
-            chosen = _written(vocabulary, longer, counts, SHORTENED)
-        if not chosen and len(form) >= SHORTEST_TWICE_MISSPELT:
-            near = _within_two(vocabulary, term, counts)
-            chosen = _written(vocabulary, near, counts, MISSPELT)
-        if chosen:
-            corrections[term.word] = chosen
-    return corrections
-
-
-def _within_two(vocabulary: Vocabulary, term: Term, counts: Iterable[str]) -> dict[str, list[str]]:
-    """Return the words two slips from a term, by what the index holds for them.
-
-    Its stem alone tells little: of "deviation" it is as near to that of "device".
-    """
-    form = without_accents(term.written)
-    near = {
-        token: [word for word in vocabulary.words_of(token) if is_within_two(form, word)]
-        for token in counts
-        if token.startswith(_beginning(term)) and is_within_two(term.word, token)
-    }
-    return {token: words for token, words in near.items() if words}
-
-
-def _written(
-    vocabulary: Vocabulary,
-    near: Mapping[str, Iterable[str]],
-    counts: Mapping[str, int],
-    weight: float,
-) -> tuple[Alternative, ...]:
-    """Return the words near an unknown one that stand in a memory so, the commonest."""
-    tokens = (Alternative((token,), token, weight) for token in near)
-    corrections = []
-    for alternative in vocabulary.commonest(tokens, counts, 2 * MOST_CORRECTIONS):
-        (token,) = alternative.words
-        form = vocabulary.written(token, near[token])
-        if form is not None:
-            corrections.append(alternative._replace(written=form))
-    return tuple(corrections[:MOST_CORRECTIONS])
-
-
-def _unstemmed(token: str) -> list[str]:
-    """Return how a word of the index may be written: the stem of "therapy" is "therapi"."""
-    return [token, token.removesuffix("i") + "y"] if token.endswith("i") else [token]
-
-
-def _beginning(term: Term) -> str:
-    return folded(term.written)[:_KEPT_LETTERS]
-
-
-def _meant(vocabulary: Vocabulary, form: str) -> dict[str, list[str]]:
-    """Return the words one slip from a form, by what the index holds for them."""
-    forms = sorted(misspellings(form))
-    meant_by: dict[str, list[str]] = {}
-    for token, meant in zip(vocabulary.tokens(forms), forms, strict=True):
-        meant_by.setdefault(token, []).append(meant)
-    return meant_by

@@ -10,8 +10,13 @@ from agent_memory.storage.filters import EVERYTHING
 from agent_memory.storage.records import Alternative, Term
 from agent_memory.text.word_forms import without_accents, without_ending
 
+MOST_ALTERNATIVES: Final = 8
+"""Forms of a word that are taken, those in most memories."""
 EXAMPLES: Final = 20
 """Memories that are looked at for how a word is written, the newest that have it."""
+
+Alternatives = dict[str, tuple[Alternative, ...]]
+"""What may stand for a term, by the term's word."""
 
 
 class Vocabulary:
@@ -69,6 +74,11 @@ class Vocabulary:
                 return form
         return None
 
+    def is_written(self, phrase: Alternative, form: str) -> bool:
+        """Return whether a phrase is written so in a memory, perhaps with another ending."""
+        texts = self._keywords.examples(phrase, self._scope, limit=EXAMPLES)
+        return any(without_ending(form) in without_accents(text) for text in texts)
+
     def words_of(self, stem: str) -> set[str]:
         """Return the words of some memories that the index holds as a stem, without accents."""
         bare = without_accents(stem)
@@ -80,5 +90,7 @@ class Vocabulary:
         return {word for word, other in zip(words, stems, strict=True) if other == bare}
 
     def _texts_with(self, word: str) -> list[str]:
-        examples = self._keywords.examples(Alternative((word,), ""), self._scope, limit=EXAMPLES)
-        return [without_accents(text) for text in examples]
+        return [without_accents(text) for text in self._examples(word)]
+
+    def _examples(self, word: str) -> list[str]:
+        return self._keywords.examples(Alternative((word,), ""), self._scope, limit=EXAMPLES)

@@ -59,6 +59,19 @@ CODE = [
     "The office plants need water",
     "Physiotherapy is twice a week",
     "We were given the old desk",
+    "Dates are shown by toLocalDate() in the view",
+    "Rent is 1,250 euros a month",
+    "The invoice of the roof was 3 480 €",
+    "Parcels above 31500 grams are refused",
+    "Aunt Ruth has the number +1 (555) 201-7788",
+    "Policy no. 77-204-913 is for the car",
+    "The club card is LH 9920 4471",
+    "Hotline 0800123456",
+    "The recorder samples at 16 kHz",
+    "The disk has 25MiB left",
+    "The x-ray machine is on the third floor",
+    "A late e-mail came from the bank",
+    "The wlan of the cellar is slow",
 ]
 DATED = [
     "The dentist is on 12 March at nine",
@@ -202,6 +215,22 @@ def test_a_word_that_is_spelt_otherwise_is_found(
         ("code", "ENG771", "ENG-771"),
         ("code", "eng771", "ENG-771"),
         ("code", "ABC-99", "ABC99"),
+        ("code", "to_local_date", "toLocalDate"),  # "to" is a stop word
+        ("code", "1250", "1,250"),
+        ("code", "€1250", "1,250"),
+        ("code", "3480", "3 480"),
+        ("code", "3.480", "3 480"),
+        ("code", "31,500", "31500"),
+        ("code", "5552017788", "201-7788"),
+        ("code", "77204913", "77-204-913"),
+        ("code", "LH99204471", "9920 4471"),
+        ("code", "0800 123 456", "0800123456"),
+        ("code", "(0800) 123456", "0800123456"),
+        ("code", "16kHz", "16 kHz"),
+        ("code", "25 MiB", "25MiB"),
+        ("code", "xray", "x-ray"),
+        ("code", "emails", "e-mail"),
+        ("code", "W-LAN", "wlan"),
     ],
 )
 def test_a_compound_and_its_parts_find_each_other(
@@ -292,6 +321,17 @@ def test_stems_that_are_near_are_no_misspellings(tmp_path: Path, text: str, quer
 )
 def test_parts_that_do_not_stand_so_are_no_name(stores: dict[str, AgentMemory], query: str) -> None:
     assert not first(stores["code"], query)
+
+
+def test_numbers_that_only_look_alike_are_none(stores: dict[str, AgentMemory]) -> None:
+    """A version, an address or two numbers side by side are not one number."""
+    for query in ("31.50.0", "31 500 8", "12.50", "315 00"):
+        assert not first(stores["code"], query)
+
+
+def test_a_letter_and_a_word_that_stand_apart_are_no_word(memory: AgentMemory) -> None:
+    memory.store("There is a top score on Sunday")
+    assert not memory.search("atop")
 
 
 def test_a_word_of_parts_that_stand_apart_is_corrected(tmp_path: Path) -> None:

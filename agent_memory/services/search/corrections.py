@@ -1,0 +1,165 @@
+"""What may have been meant by words that are nowhere in the store: misspelt, cut short, hashes."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from agent_memory.services.search.vocabulary import MOST_ALTERNATIVES, Alternatives, Vocabulary
+from agent_memory.storage.records import Alternative, Term
+from agent_memory.text.word_forms import (
+    folded,
+    is_within_two,
+    misspellings,
+    without_accents,
+)
+
+MOST_CORRECTED: Final = 8
+"""Words of a query that are corrected: where more are unknown, most are simply not in the store."""
+MOST_CORRECTIONS: Final = 3
+
+MISSPELT: Final = 0.5
+"""What a word that was corrected counts beside one that is there."""
+SHORTENED: Final = 0.75
+"""What a longer word counts beside the one that it begins with."""
+SHORTEST_SHORTENED: Final = 6
+"""Letters of a word that may be short for another: "plan" is none for "plants"."""
+SHORTEST_MISSPELT: Final = 5
+"""Letters of a word that is corrected: of shorter ones, most are one slip from many others."""
+SHORTEST_TWICE_MISSPELT: Final = 8
+"""The same for two slips."""
+_KEPT_LETTERS: Final = 3
+"""Letters at its beginning by which the words near a misspelt one are read from the vocabulary.
+Where the slip is among them, each word that may have been meant is looked up: 20 µs apiece."""
+
+MOST_HASHES: Final = 4
+"""Hashes of a query of which longer and shorter ones are looked for."""
+
+_HASH: Final = re.compile(r"(?=.*[a-f])(?=.*[0-9])[0-9a-f]{7,40}")
+"""What Git names a commit by, whole or cut short. A number alone may be anything."""
+_SHORTEST_HASH: Final = 7
+
+
+# Hashes -------------------------------------------------------------------------------------------
+
+
+def other_lengths(vocabulary: Vocabulary, terms: Iterable[Term]) -> Alternatives:
+    """Return the hashes of the store that begin as one of the query does, or are its beginning."""
+    written = [(term.word, term.written.lower()) for term in terms]
+    hashes = dict([each for each in written if _HASH.fullmatch(each[1])][:MOST_HASHES])
+    if not hashes:
+        return {}
+    shorter = sorted(
+        {
+            whole[:length]
+            for whole in hashes.values()
+            for length in range(_SHORTEST_HASH, len(whole))
+        }
+    )
+    form_of = dict(zip(vocabulary.tokens(shorter), shorter, strict=True))
+    counts = vocabulary.counts(form_of.keys(), hashes.values())
+    others: Alternatives = {}
+    for word, whole in hashes.items():
+        near = [
+            Alternative((token,), form)
+            for token in counts.keys() - {word}
+            if whole.startswith(form := form_of.get(token, token))
+            or (form.startswith(whole) and _HASH.fullmatch(form))
+        ]
+        if near:
+            others[word] = vocabulary.commonest(near, counts, MOST_ALTERNATIVES)
+    return others
+
+
+# Misspellings -------------------------------------------------------------------------------------
+
+
+def corrections(vocabulary: Vocabulary, nowhere: Sequence[Term]) -> Alternatives:
+    """Return the words of the vocabulary that may have been meant by words that are nowhere."""
+    misspelt = [term for term in nowhere if len(term.written) >= SHORTEST_MISSPELT]
+    corrected = misspelt[:MOST_CORRECTED]
+    if not corrected:
+        return {}
+    meant_by = {term.word: _meant(vocabulary, term) for term in corrected}
+    counts = vocabulary.counts(
+        {
+            token
+            for term in corrected
+            for token, forms in meant_by[term.word].items()
+            if not any(form.startswith(_beginning(term)) for form in forms)
+        },
+        map(_beginning, corrected),
+    )
+    chosen = {
+        term.word: _meant_instead(vocabulary, term, meant_by[term.word], counts)
+        for term in corrected
+    }
+    return {word: alternatives for word, alternatives in chosen.items() if alternatives}
+
+
+def _meant_instead(
+    vocabulary: Vocabulary,
+    term: Term,
+    meant: Mapping[str, list[str]],
+    counts: Mapping[str, int],
+) -> tuple[Alternative, ...]:
+    """Return what is likeliest to have been meant by a word, of what stands in the store."""
+    form = folded(term.written)
+    near = {token: meant[token] for token in meant.keys() & counts.keys()}
+    longer = [token for token in counts if token.startswith(form)]
+    chosen = _written(vocabulary, near, counts, MISSPELT)
+    if not chosen and len(form) >= SHORTEST_SHORTENED:
+        unstemmed = {token: _unstemmed(token) for token in longer}
+        chosen = _written(vocabulary, unstemmed, counts, SHORTENED)
+    if not chosen and len(form) >= SHORTEST_TWICE_MISSPELT:
+        near = _within_two(vocabulary, term, counts)
+        chosen = _written(vocabulary, near, counts, MISSPELT)
+    return chosen
+
+
+def _within_two(vocabulary: Vocabulary, term: Term, counts: Iterable[str]) -> dict[str, list[str]]:
+    """Return the words two slips from a term, by what the index holds for them.
+
+    Its stem alone tells little: of "deviation" it is as near to that of "device".
+    """
+    form = without_accents(term.written)
+    near = {
+        token: [word for word in vocabulary.words_of(token) if is_within_two(form, word)]
+        for token in counts
+        if token.startswith(_beginning(term)) and is_within_two(term.word, token)
+    }
+    return {token: words for token, words in near.items() if words}
+
+
+def _written(
+    vocabulary: Vocabulary,
+    near: Mapping[str, Iterable[str]],
+    counts: Mapping[str, int],
+    weight: float,
+) -> tuple[Alternative, ...]:
+    """Return the words near an unknown one that stand in a memory so, the commonest."""
+    tokens = (Alternative((token,), token, weight) for token in near)
+    corrections = []
+    for alternative in vocabulary.commonest(tokens, counts, 2 * MOST_CORRECTIONS):
+        (token,) = alternative.words
+        form = vocabulary.written(token, near[token])
+        if form is not None:
+            corrections.append(alternative._replace(written=form))
+    return tuple(corrections[:MOST_CORRECTIONS])
+
+
+def _unstemmed(token: str) -> list[str]:
+    """Return how a word of the index may be written: the stem of "therapy" is "therapi"."""
+    return [token, token.removesuffix("i") + "y"] if token.endswith("i") else [token]
+
+
+def _beginning(term: Term) -> str:
+    return folded(term.written)[:_KEPT_LETTERS]
+
+
+def _meant(vocabulary: Vocabulary, term: Term) -> dict[str, list[str]]:
+    """Return the words one slip from a word, by what the index holds for them."""
+    forms = sorted(misspellings(folded(term.written)))
+    meant_by: dict[str, list[str]] = {}
+    for token, meant in zip(vocabulary.tokens(forms), forms, strict=True):
+        meant_by.setdefault(token, []).append(meant)
+    return meant_by

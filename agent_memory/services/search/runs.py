@@ -1,0 +1,131 @@
+"""What the words of a query give that stand side by side, written in one: "log in", "e-mail"."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from agent_memory.storage.records import Term
+from agent_memory.text.word_forms import folded
+
+LONGEST: Final = 64
+"""Letters of a word that may have been meant otherwise: German's longest has 63. A word of 100,000
+letters has 5 million neighbours, and a search for it took 24 s."""
+_MOST_JOINED: Final = 4
+"""Words that stand side by side in a query and may be a single one in the store."""
+_MOST_LINKED: Final = 8
+"""The same where no space is between them, or where they are groups of digits: a name in code, a
+telephone number."""
+_SHORTEST_NUMBER: Final = 7
+"""Digits that people write in groups of any size: numbers of telephones, customers, policies."""
+
+_WORDS: Final = re.compile(r"[^\W_]+")
+_LINKS: Final = frozenset("-_./'&+\u2019\u2010\u2011")
+"""What stands between two words that are written as one: "e-mail", "to_string", "O'Brien"."""
+_BETWEEN_THOUSANDS: Final = frozenset(",.'_ \u2019\u00a0\u202f")
+_BETWEEN_DIGITS: Final = _BETWEEN_THOUSANDS | frozenset("-/") | {") ", " (", ") ("}
+
+
+class _Place(NamedTuple):
+    """A word of a query, and what stands between it and the one before."""
+
+    word: str
+    gap: str
+
+
+def runs_of(
+    query: str, terms: Iterable[Term], variable: Iterable[Term]
+) -> Mapping[str, Sequence[str]]:
+    """Return what a query's words give, joined, and the terms that each is made of.
+
+    They are words that stand side by side, "log in" and "max_retry_count", terms with stop words
+    between them, and numbers in groups: "25 MiB", "3,000".
+    """
+    places = _places(query)
+    words = [place.word for place in places]
+    term_of = {folded(term.written): term.word for term in terms}
+    forms = [folded(term.written) for term in variable]
+    runs: dict[str, Sequence[str]] = {}
+    for first, second in pairwise(forms):
+        runs[first + second] = [term_of[first], term_of[second]]
+    found = [*_of_words(words, forms, term_of), *_linked(places), *_grouped(places, term_of)]
+    for run in found:
+        made_of = [term_of[word] for word in run if word in term_of]
+        if made_of:
+            runs["".join(run)] = made_of
+    return {run: made_of for run, made_of in runs.items() if len(run) <= LONGEST}
+
+
+def _places(query: str) -> list[_Place]:
+    places = []
+    end = 0
+    for match in _WORDS.finditer(query):
+        places.append(_Place(folded(match[0]), query[end : match.start()]))
+        end = match.end()
+    return places
+
+
+def _of_words(
+    words: Sequence[str], forms: Iterable[str], term_of: Collection[str]
+) -> Iterator[Sequence[str]]:
+    """Yield the runs from each of some words on, up to another that is looked for."""
+    first_of = {word: place for place, word in reversed(list(enumerate(words)))}
+    for form in forms:
+        start = first_of.get(form, len(words))
+        for end in range(start + 2, min(len(words), start + _MOST_JOINED) + 1):
+            if end == start + 2 or words[end - 1] in term_of:
+                yield words[start:end]
+
+
+def _linked(places: Sequence[_Place]) -> Iterator[Sequence[str]]:
+    """Yield the runs of words with a link between them, stop words and single letters too."""
+    for start in range(len(places)):
+        for end in range(start + 1, min(len(places), start + _MOST_LINKED)):
+            if places[end].gap not in _LINKS:
+                break
+            run = [place.word for place in places[start : end + 1]]
+            if not any(one.isdecimal() and other.isdecimal() for one, other in pairwise(run)):
+                yield run
+
+
+def _grouped(places: Sequence[_Place], term_of: Collection[str]) -> Iterator[Sequence[str]]:
+    """Yield the runs of which every second word is a number, or where digits are in groups."""
+    for start, place in enumerate(places):
+        if place.word not in term_of:
+            continue
+        for end in range(start + 1, min(len(places), start + _MOST_LINKED)):
+            one, other = places[end - 1].word, places[end].word
+            if other not in term_of or not (one.isdecimal() or other.isdecimal()):
+                break
+            if _are_groups(places, start, end + 1):
+                yield [each.word for each in places[start : end + 1]]
+
+
+def _are_groups(places: Sequence[_Place], start: int, end: int) -> bool:
+    """Return whether some words are written as one by others: "25 MiB", "3,000", "555-0143"."""
+    words = [place.word for place in places[start:end]]
+    gaps = _gaps_in_number(places[start:end])
+    if not gaps:
+        return len(words) <= _MOST_JOINED
+    if not gaps <= _BETWEEN_DIGITS:
+        return False
+    if sum(len(word) for word in words if word.isdecimal()) >= _SHORTEST_NUMBER:
+        return True
+    # A version and an address go on: "1.250.3".
+    beside = (places[max(0, start - 1) : start + 1], places[end - 1 : end + 1])
+    are_thousands = len(words[0]) <= 3 and all(len(word) == 3 for word in words[1:])
+    return (
+        are_thousands
+        and len(gaps) == 1
+        and gaps <= _BETWEEN_THOUSANDS
+        and not any(gaps & _gaps_in_number(pair) for pair in beside)
+    )
+
+
+def _gaps_in_number(places: Sequence[_Place]) -> set[str]:
+    """Return what stands between two numbers side by side."""
+    return {
+        place.gap
+        for before, place in pairwise(places)
+        if before.word.isdecimal() and place.word.isdecimal()
+    }
