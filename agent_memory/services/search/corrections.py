@@ -7,6 +7,7 @@ from typing import Final
 from agent_memory.services.search.vocabulary import MOST_ALTERNATIVES, Alternatives, Vocabulary
 from agent_memory.storage.records import Alternative, Term
 from agent_memory.text.word_forms import (
+    cuts,
     folded,
     is_within_two,
     misspellings,
@@ -76,7 +77,8 @@ def other_lengths(vocabulary: Vocabulary, terms: Iterable[Term]) -> Alternatives
 def corrections(vocabulary: Vocabulary, nowhere: Sequence[Term]) -> Alternatives:
     """Return the words of the vocabulary that may have been meant by words that are nowhere."""
     misspelt = [term for term in nowhere if len(term.written) >= SHORTEST_MISSPELT]
-    corrected = misspelt[:MOST_CORRECTED]
+    short = [term for term in nowhere if len(term.written) < SHORTEST_MISSPELT]
+    corrected = [*misspelt[:MOST_CORRECTED], *short[:MOST_CORRECTED]]
     if not corrected:
         return {}
     meant_by = {term.word: _meant(vocabulary, term) for term in corrected}
@@ -107,6 +109,8 @@ def _meant_instead(
     near = {token: meant[token] for token in meant.keys() & counts.keys()}
     longer = [token for token in counts if token.startswith(form)]
     chosen = _written(vocabulary, near, counts, MISSPELT)
+    if not chosen:
+        chosen = _names_from(vocabulary, form, longer, counts)
     if not chosen and len(form) >= SHORTEST_SHORTENED:
         unstemmed = {token: _unstemmed(token) for token in longer}
         chosen = _written(vocabulary, unstemmed, counts, SHORTENED)
@@ -114,6 +118,23 @@ def _meant_instead(
         near = _within_two(vocabulary, term, counts)
         chosen = _written(vocabulary, near, counts, MISSPELT)
     return chosen
+
+
+def _names_from(
+    vocabulary: Vocabulary, form: str, longer: Iterable[str], counts: Mapping[str, int]
+) -> tuple[Alternative, ...]:
+    """Return the names in code whose first word is this: "MongoDB" for "mongo", "ntp1" for "ntp".
+
+    Such a word may be short: where it ends is written.
+    """
+    tokens = (Alternative((token,), token, SHORTENED) for token in longer)
+    commonest = vocabulary.commonest(tokens, counts, 2 * MOST_CORRECTIONS)
+    names = [
+        alternative
+        for alternative in commonest
+        if any(cuts(name)[1] == len(form) for name in vocabulary.names(alternative.words[0], form))
+    ]
+    return tuple(names[:MOST_CORRECTIONS])
 
 
 def _within_two(vocabulary: Vocabulary, term: Term, counts: Iterable[str]) -> dict[str, list[str]]:
@@ -158,6 +179,8 @@ def _beginning(term: Term) -> str:
 
 def _meant(vocabulary: Vocabulary, term: Term) -> dict[str, list[str]]:
     """Return the words one slip from a word, by what the index holds for them."""
+    if len(term.written) < SHORTEST_MISSPELT:
+        return {}
     forms = sorted(misspellings(folded(term.written)))
     meant_by: dict[str, list[str]] = {}
     for token, meant in zip(vocabulary.tokens(forms), forms, strict=True):

@@ -9,11 +9,12 @@ inflection      words with the same stem in the languages of the store and of th
 spelling        umlauts and other letters written out, accents of Greek; of Arabic, the article and
                 other words that are written in one with the next
 compounds       words of the query as a single word there; a word of the query in two parts; a
-                name of code in its parts, "getUserById" for "get_user_by_id", and they for it
+                name of code in its parts, "getUserById" for "get_user_by_id", and they for it;
+                a number in groups, "1,250" for "1250"; a hyphen, "e-mail" for "email"
 misspellings    words one slip away, and of long words two, where nothing else of a word is known.
                 They count ``MISSPELT`` of the word itself
 shortenings     longer words that begin with one of which nothing is known, "PostgreSQL" for
-                "postgres". They count ``SHORTENED``
+                "postgres", and names of which it is the first word. They count ``SHORTENED``
 hashes          of Git, the whole for one that is cut short, and the other way round
 ==============  ====================================================================================
 """

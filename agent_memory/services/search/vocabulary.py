@@ -89,6 +89,13 @@ class Vocabulary:
         stems = map(without_accents, self.tokens(words))
         return {word for word, other in zip(words, stems, strict=True) if other == bare}
 
+    def names(self, token: str, beginning: str) -> set[str]:
+        """Return the words of some memories that the index holds so, as they are written there."""
+        starting = re.compile(rf"(?<![^\W_]){re.escape(beginning)}[^\W_]*", re.IGNORECASE)
+        words = sorted({word for text in self._examples(token) for word in starting.findall(text)})
+        tokens = self.tokens(words)
+        return {word for word, other in zip(words, tokens, strict=True) if other == token}
+
     def _texts_with(self, word: str) -> list[str]:
         return [without_accents(text) for text in self._examples(word)]
 

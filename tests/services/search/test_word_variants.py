@@ -72,6 +72,9 @@ CODE = [
     "The x-ray machine is on the third floor",
     "A late e-mail came from the bank",
     "The wlan of the cellar is slow",
+    "Orders moved from MongoDB to another base",
+    "Clocks follow ntp1 and ntp2",
+    "The QueueWorker stops at night",
 ]
 DATED = [
     "The dentist is on 12 March at nine",
@@ -268,6 +271,10 @@ def test_a_misspelt_word_is_found(
         ("en", "which timezo?", "timezone"),
         ("de", "Datenbankverb", "Datenbankverbindung"),
         ("code", "physio", "Physiotherapy"),  # whose stem ends with an i
+        ("code", "mongo", "MongoDB"),  # a short word, but where it ends is written
+        ("code", "why not mongo", "MongoDB"),
+        ("code", "NTP", "ntp1"),
+        ("code", "queue", "QueueWorker"),
     ],
 )
 def test_a_word_finds_the_longer_one_that_it_is_short_for(
@@ -286,6 +293,7 @@ def test_postgres_finds_postgresql(tmp_path: Path, query: str) -> None:
     "query",
     [
         "plan",  # "plants" begins so
+        "pos",  # and "Postgres"
         "oliver",  # "aliver" would have the stem of "alive"
         "20231",
         "pots",
