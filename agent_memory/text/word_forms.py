@@ -22,6 +22,15 @@ What another one begins with stands after that."""
 _SHORTEST_BARE: Final = 3
 """Letters of an Arabic word with something before it: "ورق" is paper, not "and" with "رق"."""
 
+_SEPARABLE: Final = (
+    "ab", "an", "auf", "aus", "bei", "durch", "ein", "fest", "her", "hin", "los", "mit", "nach",
+    "statt", "teil", "um", "vor", "weg", "zu", "zuruck", "zusammen",
+)  # fmt: skip
+"""What stands before a German verb, and before the "ge" of its past: "abholen", "abgeholt"."""
+_ENDINGS_OF_VERBS: Final = ("en", "et", "te", "ten", "t")
+_ENDINGS_AFTER_GE: Final = ("en", "et", "t")
+_SHORTEST_STEM: Final = 3
+
 _ALPHABETS: Final = (
     ("a", "z", ""), ("α", "ω", "άέήίόύώ"), ("а", "я", "ё"), ("ա", "ֆ", ""), ("א", "ת", ""),
     ("ء", "ي", ""),
@@ -147,6 +156,38 @@ def _irregular_table() -> dict[str, tuple[str, ...]]:
             others = (other for other in forms if other != form)
             table[form] = (*table.get(form, ()), *others)
     return table
+
+
+def german_forms(word: str) -> set[str]:
+    """Return forms of a German verb that no stemmer knows of: "gekocht" and "kocht" for "kochen".
+
+    Any word may be one: what is no form of it is in no memory.
+    """
+    forms: set[str] = set()
+    for before in ("", *_SEPARABLE):
+        rest = word.removeprefix(before)
+        if len(rest) + len(before) != len(word):
+            continue
+        for stem in _german_stems(rest):
+            infinitive = "n" if stem.endswith(("er", "el")) else "en"  # "mauern"
+            endings = (infinitive, *_ENDINGS_OF_VERBS)
+            forms.update(f"{before}{stem}{ending}" for ending in endings)
+            forms.update(f"{before}ge{stem}{ending}" for ending in _ENDINGS_AFTER_GE)
+    return forms - {word}
+
+
+def _german_stems(verb: str) -> Iterator[str]:
+    """Yield what a verb may have before its ending: "koch" of "kochen", "kocht" and "gekocht"."""
+    bare = verb.removeprefix("ge")
+    if verb.endswith(("ern", "eln")):
+        yield verb.removesuffix("n")
+    for ending in _ENDINGS_OF_VERBS:
+        if verb.endswith(ending) and len(verb) >= len(ending) + _SHORTEST_STEM:
+            yield verb.removesuffix(ending)
+        if ending in _ENDINGS_AFTER_GE and bare != verb and bare.endswith(ending):
+            stem = bare.removesuffix(ending)
+            if len(stem) >= _SHORTEST_STEM:
+                yield stem
 
 
 def attached(word: str, stem: str) -> set[str]:

@@ -11,6 +11,7 @@ from agent_memory.text.word_forms import (
     attached,
     cuts,
     folded,
+    german_forms,
     in_pieces,
     irregular_forms,
     is_within_two,
@@ -187,6 +188,30 @@ def test_a_long_number_has_few_pieces() -> None:
     known = pieces(number, cuts(number))
     assert len(known) < 300
     assert next(in_pieces(number, cuts(number), known))
+
+
+@pytest.mark.parametrize(
+    ("word", "form"),
+    [
+        ("kochen", "gekocht"),
+        ("gekocht", "kochen"),
+        ("kochte", "gekocht"),
+        ("abholen", "abgeholt"),
+        ("abgeholt", "abholen"),
+        ("gearbeitet", "arbeiten"),
+        ("fahren", "gefahren"),
+        ("mauern", "gemauert"),
+        ("gesammelt", "sammeln"),
+        ("zuruckgegeben", "zuruckgeben"),
+    ],
+)
+def test_a_german_verb_has_its_other_forms(word: str, form: str) -> None:
+    assert form in german_forms(word)
+
+
+@pytest.mark.parametrize("word", ["ge", "en", "hut", "abt", "tisch"])
+def test_what_is_too_short_is_no_german_verb(word: str) -> None:
+    assert german_forms(word) == set()
 
 
 def test_a_compound_is_parted_where_it_is_linked() -> None:

@@ -24,6 +24,8 @@ SHORTENED: Final = 0.75
 """What a longer word counts beside the one that it begins with."""
 SHORTEST_SHORTENED: Final = 6
 """Letters of a word that may be short for another: "plan" is none for "plants"."""
+SHORTEST_OF_COMPOUND: Final = 4
+"""The same where it may be the first of a compound: "Knie" for "Knieschmerzen"."""
 SHORTEST_MISSPELT: Final = 5
 """Letters of a word that is corrected: of shorter ones, most are one slip from many others."""
 SHORTEST_TWICE_MISSPELT: Final = 8
@@ -74,8 +76,14 @@ def other_lengths(vocabulary: Vocabulary, terms: Iterable[Term]) -> Alternatives
 # Misspellings -------------------------------------------------------------------------------------
 
 
-def corrections(vocabulary: Vocabulary, nowhere: Sequence[Term]) -> Alternatives:
-    """Return the words of the vocabulary that may have been meant by words that are nowhere."""
+def corrections(
+    vocabulary: Vocabulary, nowhere: Sequence[Term], *, joins: bool = False
+) -> Alternatives:
+    """Return the words of the vocabulary that may have been meant by words that are nowhere.
+
+    ``joins`` tells that the store's language writes compounds as a single word.
+    """
+    shortest = SHORTEST_OF_COMPOUND if joins else SHORTEST_SHORTENED
     misspelt = [term for term in nowhere if len(term.written) >= SHORTEST_MISSPELT]
     short = [term for term in nowhere if len(term.written) < SHORTEST_MISSPELT]
     corrected = [*misspelt[:MOST_CORRECTED], *short[:MOST_CORRECTED]]
@@ -92,7 +100,7 @@ def corrections(vocabulary: Vocabulary, nowhere: Sequence[Term]) -> Alternatives
         map(_beginning, corrected),
     )
     chosen = {
-        term.word: _meant_instead(vocabulary, term, meant_by[term.word], counts)
+        term.word: _meant_instead(vocabulary, term, meant_by[term.word], counts, shortest)
         for term in corrected
     }
     return {word: alternatives for word, alternatives in chosen.items() if alternatives}
@@ -103,6 +111,7 @@ def _meant_instead(
     term: Term,
     meant: Mapping[str, list[str]],
     counts: Mapping[str, int],
+    shortest: int,
 ) -> tuple[Alternative, ...]:
     """Return what is likeliest to have been meant by a word, of what stands in the store."""
     form = folded(term.written)
@@ -111,7 +120,7 @@ def _meant_instead(
     chosen = _written(vocabulary, near, counts, MISSPELT)
     if not chosen:
         chosen = _names_from(vocabulary, form, longer, counts)
-    if not chosen and len(form) >= SHORTEST_SHORTENED:
+    if not chosen and len(form) >= shortest:
         unstemmed = {token: _unstemmed(token) for token in longer}
         chosen = _written(vocabulary, unstemmed, counts, SHORTENED)
     if not chosen and len(form) >= SHORTEST_TWICE_MISSPELT:

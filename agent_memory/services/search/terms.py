@@ -5,10 +5,12 @@ in the store's own vocabulary, and only what stands there is taken:
 
 ==============  ====================================================================================
 inflection      words with the same stem in the languages of the store and of the query (Snowball);
-                irregular English plurals and verbs, which count ``IRREGULAR`` of the word itself
+                irregular English plurals and verbs, and German verbs, which count ``IRREGULAR`` of
+                the word itself
 spelling        umlauts and other letters written out, accents of Greek; of Arabic, the article and
                 other words that are written in one with the next
-compounds       words of the query as a single word there; a word of the query in two parts; a
+compounds       words of the query as a single word there; a word of the query in two parts, or in
+                languages that write compounds as one, one of its parts, which counts ``PART``; a
                 name of code in its parts, "getUserById" for "get_user_by_id", and they for it;
                 a number in groups, "1,250" for "1250"; a hyphen, "e-mail" for "email"
 misspellings    words one slip away, and of long words two, where nothing else of a word is known.
@@ -45,6 +47,7 @@ from agent_memory.text.word_forms import (
     attached,
     cuts,
     folded,
+    german_forms,
     in_pieces,
     irregular_forms,
     pieces,
@@ -64,6 +67,11 @@ MOST_VARIED: Final = 16
 
 IRREGULAR: Final = 0.9
 """What an irregular form counts beside the word itself: it may be another word, as "left" may."""
+PART: Final = 0.5
+"""What a part of a compound counts beside the whole."""
+_SHORTEST_HEAD: Final = 5
+_SHORTEST_TAIL: Final = 4
+"""Letters of such a part. What a compound is, its end tells: "Hochzeit" is nothing high."""
 _SHORTEST: Final = 3
 """Letters of a word that has other forms, of its stem, and of the parts of a compound."""
 _SHORTEST_COMPOUND: Final = 8
@@ -115,7 +123,12 @@ def _varied(
     forms = _Forms(vocabulary, request.query, terms, variable, unknown, languages)
     alternatives = forms.alternatives()
     nowhere = unknown - alternatives.keys()
-    alternatives |= corrections(vocabulary, [term for term in variable if term.word in nowhere])
+    alternatives |= corrections(
+        vocabulary,
+        [term for term in variable if term.word in nowhere],
+        joins=not JOINING.isdisjoint(languages),
+    )
+    alternatives |= forms.parts_of(nowhere - alternatives.keys())
     alternatives |= other_lengths(vocabulary, terms)
     # "Kind" and "see" are a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
@@ -178,10 +191,12 @@ class _Forms:
             if len(term.written) <= LONGEST and len(places := cuts(term.written)) > 2
         }
         self._unknown = unknown
+        self._function_words = {word for each in languages for word in FUNCTION_WORDS[each]}
         self._stemmers = _stemmers(languages)
         self._is_english = not languages or "english" in languages
         self._joins = not JOINING.isdisjoint(languages)
         self._words = [self._word(term) for term in variable]
+        self._splits_of = {word.form: list(self._splits(word)) for word in self._words}
         self._tokens: dict[str, str] = {}
         self._counts: dict[str, int] = {}
 
@@ -205,7 +220,7 @@ class _Forms:
 
     def alternatives(self) -> Alternatives:
         """Return the forms that stand in the store, by the word of the term."""
-        splits_of = {word.form: list(self._splits(word)) for word in self._words}
+        splits_of = self._splits_of
         forms = {part for ways in splits_of.values() for way in ways for part in way}
         forms.update(form for part in list(forms) for form in self._stemmed(part))
         forms.update(self._runs)
@@ -246,7 +261,8 @@ class _Forms:
         return self._irregular(word) | word.spellings | word.joined | self._bare_stems(word)
 
     def _irregular(self, word: _Word) -> set[str]:
-        return irregular_forms(word.form) if self._is_english else set()
+        forms = irregular_forms(word.form) if self._is_english else set()
+        return forms | german_forms(word.form) if "german" in self._stemmers else forms
 
     def _bare_stems(self, word: _Word) -> set[str]:
         """Return the stems that are words of their own: "haus", of which English makes "hau"."""
@@ -285,6 +301,33 @@ class _Forms:
     def _stemmed(self, form: str) -> set[str]:
         return {folded(stemmer.stemWord(form)) for stemmer in self._stemmers.values()}
 
+    def parts_of(self, words: Collection[str]) -> Alternatives:
+        """Return what stands in the store of compounds that do not: the longest part at each end.
+
+        Who asks for "Zahnarzttermin" is answered by what is said of the "Zahnarzt".
+        """
+        compounds = [word for word in self._words if word.term.word in words] if self._joins else []
+        parts_of = {word.term.word: self._parts(word) for word in compounds}
+        return {word: tuple(parts) for word, parts in parts_of.items() if parts}
+
+    def _parts(self, word: _Word) -> list[Alternative]:
+        ways = self._splits_of[word.form]
+        heads = {head for head, _ in ways if len(head) >= _SHORTEST_HEAD}
+        tails = {tail for _, tail in ways if len(tail) >= _SHORTEST_TAIL}
+        parts = []
+        for ends in (heads, tails):
+            known = [
+                (len(end), form, self._tokens[form])
+                for end in ends
+                for form in (end, *sorted(self._stemmed(end)))
+                if len(form) >= _SHORTEST_TAIL and form not in self._function_words
+                if self._tokens[form] in self._counts
+            ]
+            if known:
+                _, form, token = max(known)
+                parts.append(Alternative((token,), form, PART))
+        return parts
+
     def _in_two(self, ways: Iterable[tuple[str, str]]) -> list[Alternative]:
         """Return the way to take a word apart whose shorter part is longest, if there is one."""
         known = [
@@ -297,7 +340,8 @@ class _Forms:
         if not self._joins:
             return next(filter(None, map(self._side_by_side, known)), [])
         words = [tuple(self._tokens[part] for part in way) for way in known[:1]]
-        return [Alternative(words[0], " ".join(known[0]))] if words else []
+        both = [Alternative(words[0], " ".join(known[0]))] if words else []
+        return list(filter(self._vocabulary.stands, both))
 
     def _letter_and_rest(self, word: _Word) -> tuple[str, str]:
         return word.form[:1], word.form[1:]

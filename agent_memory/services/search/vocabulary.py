@@ -36,13 +36,14 @@ class Vocabulary:
         return {word for word in words & stored.keys() if self._is_readable(word)}
 
     def _is_readable(self, *words: str) -> bool:
-        return not self._scope.is_narrowing or self._stands(Alternative(words, ""))
+        return not self._scope.is_narrowing or self.stands(Alternative(words, ""))
 
     def has(self, alternative: Alternative) -> bool:
         """Return whether words that are known stand in one memory, and side by side in a phrase."""
-        return len(alternative.words) == 1 or self._stands(alternative)
+        return len(alternative.words) == 1 or self.stands(alternative)
 
-    def _stands(self, alternative: Alternative) -> bool:
+    def stands(self, alternative: Alternative) -> bool:
+        """Return whether an alternative stands in a memory."""
         return bool(self._keywords.examples(alternative, self._scope, limit=1))
 
     def tokens(self, forms: Sequence[str]) -> list[str]:
