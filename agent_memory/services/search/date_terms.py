@@ -1,21 +1,23 @@
-"""The dates of a query, and the other ways in which a memory may say them."""
+"""The dates and times of a query, and the other ways in which a memory may say them."""
 
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.vocabulary import Vocabulary
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Alternative
 from agent_memory.text.dates import date_spans, other_forms
+from agent_memory.text.times import other_times
 
 
 def with_dates(engine: Engine, request: SearchRequest) -> SearchRequest:
     """Add the dates of its query to a request, and to its terms what stands for them in the store.
 
-    Who asks for "12 March" means "March 12th" too, and "2026-03-12".
+    Who asks for "12 March" means "March 12th" too, and "2026-03-12"; who asks for "2:30 pm" means
+    "14:30".
     """
     dates = date_spans(request.query, request.moment.date())
-    if not dates:
+    forms_of = other_times(request.query)
+    if not (dates or forms_of):
         return request._replace(dates=())
-    forms_of: dict[str, list[str]] = {}
     for span in dates:
         for word, forms in other_forms(span).items():
             forms_of.setdefault(word, []).extend(forms)

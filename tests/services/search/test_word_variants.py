@@ -90,6 +90,9 @@ DATED = [
     "The office plants need water",
     "Party on 5 Dec at the lake",
     "In hall 2026 there are 3 doors and 9 windows",
+    "Choir rehearsal at 7:15 pm in the old school",
+    "The bus leaves at 17:40 from the square",
+    "The bakery opens at 6am",
 ]
 ARABIC = [
     "والمفتاح على الطاولة في المكتب من الأمس",
@@ -379,9 +382,13 @@ def test_a_word_of_parts_that_stand_apart_is_corrected(tmp_path: Path) -> None:
         ("14 September 2026", "Berlin"),
         ("September 14th", "Berlin"),
         ("5 December", "Party"),
+        ("19:15", "Choir"),
+        ("what is at 19h15?", "Choir"),
+        ("5:40 pm", "bus"),
+        ("06:00", "bakery"),
     ],
 )
-def test_a_date_is_found_however_it_is_written(
+def test_a_date_or_time_is_found_however_it_is_written(
     stores: dict[str, AgentMemory], query: str, answer: str
 ) -> None:
     assert answer in first(stores["dated"], query)

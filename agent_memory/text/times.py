@@ -1,0 +1,77 @@
+"""The times of day that a question speaks of, and how else they are written: "2:30 pm", "14:30".
+
+Pure. Words are in small letters, as an index has them; those of a form stand side by side.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Final, NamedTuple
+
+MOST_TIMES: Final = 4
+"""Of a text that is full of times, such as a log, only so many are read."""
+_MOST_CHARACTERS: Final = 10_000
+_WORDS: Final = re.compile(r"[^\W_]+")
+_HINT: Final = re.compile(r"\d\s?(?:[:.h]|[ap]\.?m|uhr)", re.IGNORECASE)
+"""What every text has that says a time, which most have not."""
+
+
+class _Time(NamedTuple):
+    """A time of day, as it is written; one of an hour up to 12 may be in the afternoon."""
+
+    phrase: str
+    hour: int
+    minute: int
+    is_sure: bool
+
+
+def other_times(text: str) -> dict[str, list[str]]:
+    """Return, for each word of a time, what others write in place of the whole.
+
+    "2:30 pm" gives "14 30", "14h30", "2 30pm" and more, for "2", "30" and "pm" each.
+    """
+    text = text[:_MOST_CHARACTERS]
+    if not _HINT.search(text):
+        return {}
+    forms_of: dict[str, list[str]] = {}
+    for time in list(_times(text))[:MOST_TIMES]:
+        words = [word.lower() for word in _WORDS.findall(time.phrase)]
+        hours = [time.hour] if time.is_sure else [time.hour, time.hour + 12]
+        forms = {form for hour in hours for form in _forms(hour, time.minute)}
+        for word in words:
+            forms_of.setdefault(word, []).extend(sorted(forms - {" ".join(words)}))
+    return forms_of
+
+
+def _times(text: str) -> Iterator[_Time]:
+    for match in _pattern().finditer(text):
+        hour, minute = int(match["hour"]), int(match["minute"] or 0)
+        after, sign = (match["after"] or "").lower(), (match["sign"] or "").lower()
+        half = after[:1] if after[-1:] in ("m", ".") else ""
+        # "14.30" alone may be anything.
+        if hour > (12 if half else 23) or not (after or sign in (":", "h")):
+            continue
+        if half:
+            hour = hour % 12 + 12 * (half == "p")
+        is_ambiguous = 1 <= hour <= 11 and match["hour"] == str(hour)  # not "07:30"
+        yield _Time(match[0], hour, minute, bool(half) or after == "h" or not is_ambiguous)
+
+
+@cache
+def _pattern() -> re.Pattern[str]:
+    return re.compile(
+        r"(?<![\w:.,])(?P<hour>\d{1,2})(?:(?P<sign>[:.h])(?P<minute>[0-5]\d))?"
+        r"(?:\s?(?P<after>[ap]\.?m\b\.?|uhr\b|h\b))?(?![\w:]|[.,]\d)",
+        re.IGNORECASE,
+    )
+
+
+def _forms(hour: int, minute: int) -> Iterator[str]:
+    """Yield how a time is written, but for what stands between its words."""
+    half, of_half = "pm" if hour >= 12 else "am", (hour - 1) % 12 + 1
+    yield from (f"{hour} {minute:02}", f"{hour:02} {minute:02}", f"{hour}h{minute:02}")
+    yield from (f"{of_half} {minute:02} {half}", f"{of_half} {minute:02}{half}")
+    yield f"{of_half} {minute:02} {half[0]} m"
+    if minute == 0:
+        yield from (f"{of_half} {half}", f"{of_half}{half}", f"{of_half} {half[0]} m")
+        yield from (f"{hour} uhr", f"{hour}h", f"{hour} h")

@@ -1,0 +1,59 @@
+"""Times of day, however they are written."""
+
+from __future__ import annotations
+
+import pytest
+
+from agent_memory.text.times import MOST_TIMES, other_times
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "form"),
+    [
+        ("at 2:30 pm", "30", "14 30"),
+        ("at 2.30pm", "30pm", "14 30"),
+        ("at 2:30 p.m.", "30", "14 30"),
+        ("14:30", "14", "2 30 pm"),
+        ("um 14.30 Uhr", "14", "14h30"),
+        ("2:30", "2", "14 30"),  # in the afternoon, or not
+        ("2:30", "2", "2 30 am"),
+        ("7h42", "7h42", "7 42"),
+        ("19 Uhr", "19", "19 00"),
+        ("19 Uhr", "uhr", "7 pm"),
+        ("à 17 h", "17", "17 00"),
+        ("the 6am job", "6am", "06 00"),
+        ("12 am", "12", "0 00"),
+        ("12 pm", "12", "12 00"),
+        ("0:30", "0", "12 30 am"),
+    ],
+)
+def test_a_time_is_written_in_other_ways(text: str, word: str, form: str) -> None:
+    assert form in other_times(text)[word]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version 2.30",
+        "chapter 3:4",
+        "12:99",
+        "24:00",
+        "10:00:05",
+        "13 pm",
+        "1.2:30",
+        "30 people",
+        "7 helpers",
+        "14.30",
+    ],
+)
+def test_what_is_no_time(text: str) -> None:
+    assert other_times(text) == {}
+
+
+def test_a_time_that_tells_the_half_of_the_day_is_of_that_alone() -> None:
+    assert "14 30" not in other_times("2:30 am")["2"]
+    assert "14 30" not in other_times("02:30")["02"]
+
+
+def test_of_many_times_a_few_are_read() -> None:
+    assert len(other_times(" ".join(f"1:{minute}" for minute in range(10, 60)))) == MOST_TIMES + 1
