@@ -113,14 +113,14 @@ _INNER_WORDS: Final = r"(?<=[\w,;:'\u2019\-] )[\"'(\u2018\u201c]?([^\W\d_]{2,})"
 def languages_of(texts: tuple[str, ...], query: str) -> frozenset[str]:
     """Return the languages that a tenth of these texts is written in, and that of a query."""
     asked = _language_of(query)
-    return _spoken(texts) | {asked} if asked else _spoken(texts)
+    return languages_in(texts) | {asked} if asked else languages_in(texts)
 
 
 def language_of_query(texts: tuple[str, ...], query: str) -> str | None:
     """Return the language of a query, or where its words do not tell, the only one of the texts."""
     if asked := _language_of(query):
         return asked
-    spoken = _spoken(texts)
+    spoken = languages_in(texts)
     return next(iter(spoken)) if len(spoken) == 1 else None
 
 
@@ -136,7 +136,8 @@ def _function_pairs() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=16)  # the newest texts of a store are the same from search to search
-def _spoken(texts: tuple[str, ...]) -> frozenset[str]:
+def languages_in(texts: tuple[str, ...]) -> frozenset[str]:
+    """Return the languages that a tenth of these texts is written in."""
     counted = Counter(language for text in texts if (language := _language_of(text)))
     least = _LEAST_SHARE * counted.total()
     return frozenset(language for language, count in counted.items() if count >= least)

@@ -77,13 +77,13 @@ def other_lengths(vocabulary: Vocabulary, terms: Iterable[Term]) -> Alternatives
 
 
 def corrections(
-    vocabulary: Vocabulary, nowhere: Sequence[Term], *, joins: bool = False
+    vocabulary: Vocabulary, nowhere: Sequence[Term], *, has_compounds: bool = False
 ) -> Alternatives:
     """Return the words of the vocabulary that may have been meant by words that are nowhere.
 
-    ``joins`` tells that the store's language writes compounds as a single word.
+    ``has_compounds`` tells that the store is in a language that writes them as single words.
     """
-    shortest = SHORTEST_OF_COMPOUND if joins else SHORTEST_SHORTENED
+    shortest = SHORTEST_OF_COMPOUND if has_compounds else SHORTEST_SHORTENED
     misspelt = [term for term in nowhere if len(term.written) >= SHORTEST_MISSPELT]
     short = [term for term in nowhere if len(term.written) < SHORTEST_MISSPELT]
     corrected = [*misspelt[:MOST_CORRECTED], *short[:MOST_CORRECTED]]

@@ -20,8 +20,12 @@ _SHORTEST_NUMBER: Final = 7
 """Digits that people write in groups of any size: numbers of telephones, customers, policies."""
 
 _WORDS: Final = re.compile(r"[^\W_]+")
-_LINKS: Final = frozenset("-_./'&+\u2019\u2010\u2011")
+APOSTROPHES: Final = "'\u2019"
+HYPHENS: Final = "-\u2010\u2011"
+_LINKS: Final = frozenset(f"{HYPHENS}{APOSTROPHES}_./&+")
 """What stands between two words that are written as one: "e-mail", "to_string", "O'Brien"."""
+_SHORTEST_OF_NAME: Final = 3
+"""Letters behind an apostrophe in a name. "I'm" is no "im", an instant message."""
 _BETWEEN_THOUSANDS: Final = frozenset(",.'_ \u2019\u00a0\u202f")
 _BETWEEN_DIGITS: Final = _BETWEEN_THOUSANDS | frozenset("-/") | {") ", " (", ") ("}
 
@@ -81,7 +85,9 @@ def _linked(places: Sequence[_Place]) -> Iterator[Sequence[str]]:
     """Yield the runs of words with a link between them, stop words and single letters too."""
     for start in range(len(places)):
         for end in range(start + 1, min(len(places), start + _MOST_LINKED)):
-            if places[end].gap not in _LINKS:
+            word, gap = places[end]
+            is_shortened = gap in APOSTROPHES and len(word) < _SHORTEST_OF_NAME
+            if gap not in _LINKS or is_shortened:
                 break
             run = [place.word for place in places[start : end + 1]]
             if not any(one.isdecimal() and other.isdecimal() for one, other in pairwise(run)):

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agent_memory.services.search.corrections import corrections, other_lengths
 from agent_memory.services.search.date_terms import with_dates
 from agent_memory.services.search.request import SearchRequest
-from agent_memory.services.search.runs import LONGEST, runs_of
+from agent_memory.services.search.runs import APOSTROPHES, HYPHENS, LONGEST, runs_of
 from agent_memory.services.search.vocabulary import MOST_ALTERNATIVES, Alternatives, Vocabulary
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Alternative, Term
@@ -39,6 +39,7 @@ from agent_memory.text.languages import (
     are_capitals_ordinary,
     is_function_pair,
     language_of_query,
+    languages_in,
     languages_of,
 )
 from agent_memory.text.light_words import LIGHT_WORDS
@@ -103,14 +104,22 @@ def _with_words(engine: Engine, request: SearchRequest) -> SearchRequest:
     asked = [term for term in terms if term.written.lower() not in function_words] or terms
     is_english = language == "english" or (language is None and request.query.isascii())
     return request._replace(
-        terms=_varied(engine, request, asked, sample), is_english=is_english and not has_pairs
+        terms=_varied(engine, request, asked, sample, language),
+        is_english=is_english and not has_pairs,
     )
 
 
 def _varied(
-    engine: Engine, request: SearchRequest, terms: list[Term], sample: tuple[str, ...]
+    engine: Engine,
+    request: SearchRequest,
+    terms: list[Term],
+    sample: tuple[str, ...],
+    language: str | None,
 ) -> list[Term]:
-    """Add to terms what may stand in their place, and which of them are names or say little."""
+    """Add to terms what may stand in their place, and which of them are names or say little.
+
+    ``language`` is that of the query, where that is known.
+    """
     variable = [term for term in terms if _is_variable(term)]
     if len(variable) > MOST_VARIED:  # what is asked stands before or after what is pasted
         half = MOST_VARIED // 2
@@ -123,12 +132,15 @@ def _varied(
     forms = _Forms(vocabulary, request.query, terms, variable, unknown, languages)
     alternatives = forms.alternatives()
     nowhere = unknown - alternatives.keys()
+    asked_in = JOINING if language is None else JOINING & {language}
+    has_compounds = not asked_in.isdisjoint(languages_in(sample))
     alternatives |= corrections(
         vocabulary,
         [term for term in variable if term.word in nowhere],
-        joins=not JOINING.isdisjoint(languages),
+        has_compounds=has_compounds,
     )
-    alternatives |= forms.parts_of(nowhere - alternatives.keys())
+    if has_compounds:
+        alternatives |= forms.parts_of(nowhere - alternatives.keys())
     alternatives |= other_lengths(vocabulary, terms)
     # "Kind" and "see" are a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
@@ -306,7 +318,7 @@ class _Forms:
 
         Who asks for "Zahnarzttermin" is answered by what is said of the "Zahnarzt".
         """
-        compounds = [word for word in self._words if word.term.word in words] if self._joins else []
+        compounds = [word for word in self._words if word.term.word in words]
         parts_of = {word.term.word: self._parts(word) for word in compounds}
         return {word: tuple(parts) for word, parts in parts_of.items() if parts}
 
@@ -347,17 +359,17 @@ class _Forms:
         return word.form[:1], word.form[1:]
 
     def _hyphenated(self, word: _Word) -> list[Alternative]:
-        """Return a word with a hyphen after its first letter, if it is written so: "e-mail".
+        """Return a word with a sign after its first letter, if it is written so: "e-mail".
 
-        Without the sign "alive" would be in "a live show".
+        Without the sign "atop" would be in "a top score".
         """
         forms = self._letter_and_rest(word)
-        written = "-".join(forms)
         return [
             phrase._replace(written=written)
             for phrase in self._side_by_side(forms)
+            for written in (sign.join(forms) for sign in HYPHENS + APOSTROPHES)
             if self._vocabulary.is_written(phrase, written)
-        ]
+        ][:1]
 
     def _in_pieces(self, name: str, places: Sequence[int]) -> list[Alternative]:
         """Return the ways in which a name in code, or a number, stands in the store in pieces."""

@@ -77,6 +77,7 @@ CODE = [
     "The x-ray machine is on the third floor",
     "A late e-mail came from the bank",
     "The wlan of the cellar is slow",
+    "Mr. O'Brien signed, and the IM was sent",
     "Orders moved from MongoDB to another base",
     "Clocks follow ntp1 and ntp2",
     "The QueueWorker stops at night",
@@ -250,6 +251,8 @@ def test_a_word_that_is_spelt_otherwise_is_found(
         ("code", "16kHz", "16 kHz"),
         ("code", "25 MiB", "25MiB"),
         ("code", "xray", "x-ray"),
+        ("code", "obrien", "O'Brien"),
+        ("code", "I'm busy", ""),  # no "IM"
         ("code", "emails", "e-mail"),
         ("code", "W-LAN", "wlan"),
     ],
