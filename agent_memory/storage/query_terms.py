@@ -151,6 +151,11 @@ def _pieces(text: str) -> Iterable[tuple[str, bool]]:
     return [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
 
 
+def has_dense(text: str) -> bool:
+    """Return whether a text has a script that is indexed by pairs."""
+    return not text.isascii() and _dense_runs().search(text) is not None
+
+
 @cache
 def _dense_runs() -> re.Pattern[str]:
     """Compile the pattern when it is needed: that takes 5 ms, which most queries do without."""

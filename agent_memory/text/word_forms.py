@@ -31,6 +31,9 @@ _ENDINGS_OF_VERBS: Final = ("en", "et", "te", "ten", "t")
 _ENDINGS_AFTER_GE: Final = ("en", "et", "t")
 _SHORTEST_STEM: Final = 3
 
+_TO_FULL_WIDTH: Final = {code: code + 0xFEE0 for code in range(0x21, 0x7F)}
+_FROM_FULL_WIDTH: Final = {full: code for code, full in _TO_FULL_WIDTH.items()}
+
 _ALPHABETS: Final = (
     ("a", "z", ""), ("α", "ω", "άέήίόύώ"), ("а", "я", "ё"), ("ա", "ֆ", ""), ("א", "ת", ""),
     ("ء", "ي", ""),
@@ -115,6 +118,17 @@ def folded(word: str) -> str:
 def _without_accent(letter: str) -> str:
     base = unicodedata.normalize("NFD", letter)[0]
     return base if base.isascii() else letter
+
+
+def other_width(word: str) -> str:
+    """Return a word of ASCII in full-width letters, and one in those as ASCII; else an empty text.
+
+    Japanese and Chinese write "Wi-Fi" and "10" in either.
+    """
+    if word.isascii():
+        return word.translate(_TO_FULL_WIDTH)
+    plain = word.translate(_FROM_FULL_WIDTH)
+    return plain if plain.isascii() else ""
 
 
 def without_accents(text: str) -> str:

@@ -8,7 +8,7 @@ inflection      words with the same stem in the languages of the store and of th
                 irregular English plurals and verbs, and German verbs, which count ``IRREGULAR`` of
                 the word itself
 spelling        umlauts and other letters written out, accents of Greek; of Arabic, the article and
-                other words that are written in one with the next
+                other words that are written in one with the next; letters of full width
 compounds       words of the query as a single word there; a word of the query in two parts, or in
                 languages that write compounds as one, one of its parts, which counts ``PART``; a
                 name of code in its parts, "getUserById" for "get_user_by_id", and they for it;
@@ -32,6 +32,7 @@ from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.runs import APOSTROPHES, HYPHENS, LONGEST, runs_of
 from agent_memory.services.search.vocabulary import MOST_ALTERNATIVES, Alternatives, Vocabulary
 from agent_memory.storage.engine import Engine
+from agent_memory.storage.query_terms import has_dense
 from agent_memory.storage.records import Alternative, Term
 from agent_memory.text.languages import (
     FUNCTION_WORDS,
@@ -51,6 +52,7 @@ from agent_memory.text.word_forms import (
     german_forms,
     in_pieces,
     irregular_forms,
+    other_width,
     pieces,
     spellings,
     splits,
@@ -142,6 +144,8 @@ def _varied(
     if has_compounds:
         alternatives |= forms.parts_of(nowhere - alternatives.keys())
     alternatives |= other_lengths(vocabulary, terms)
+    if has_dense(request.query) or any(map(has_dense, sample)):
+        alternatives = _with_widths(vocabulary, terms, alternatives)
     # "Kind" and "see" are a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
     return [
@@ -151,6 +155,21 @@ def _varied(
         )
         for term in terms
     ]
+
+
+def _with_widths(
+    vocabulary: Vocabulary, terms: Iterable[Term], alternatives: Alternatives
+) -> Alternatives:
+    """Add to the alternatives of words what stands for them in letters of another width."""
+    widths = {term.word: width for term in terms if (width := other_width(term.written))}
+    token_of = dict(zip(widths, vocabulary.tokens(list(widths.values())), strict=True))
+    counts = vocabulary.counts(set(token_of.values()), ())
+    known = {word: token for word, token in token_of.items() if token in counts}
+    added = {
+        word: (*alternatives.get(word, ()), Alternative((token,), widths[word]))
+        for word, token in known.items()
+    }
+    return alternatives | added
 
 
 def _with_light_pairs(terms: list[Term]) -> list[Term]:

@@ -95,6 +95,12 @@ DATED = [
     "The bus leaves at 17:40 from the square",
     "The bakery opens at 6am",
 ]
+JAPANESE = [
+    "会社のＷｉ－Ｆｉは遅い",
+    "会議は１０時から",
+    "型番はTN-29J",
+    "電車で行く",
+]
 ARABIC = [
     "والمفتاح على الطاولة في المكتب من الأمس",
     "دفعنا للطبيب في المستشفى عن هذه الزيارة",
@@ -120,6 +126,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Agent
         "es": SPANISH,
         "others": OTHERS,
         "ar": ARABIC,
+        "ja": JAPANESE,
         "code": CODE,
         "dated": DATED,
     }
@@ -252,6 +259,10 @@ def test_a_word_that_is_spelt_otherwise_is_found(
         ("code", "25 MiB", "25MiB"),
         ("code", "xray", "x-ray"),
         ("code", "obrien", "O'Brien"),
+        ("ja", "Wi-Fi", "Ｗｉ－Ｆｉ"),
+        ("ja", "10", "１０時"),
+        ("ja", "ＴＮ", "TN-29J"),
+        ("ja", "TN29J", "TN-29J"),
         ("code", "I'm busy", ""),  # no "IM"
         ("code", "emails", "e-mail"),
         ("code", "W-LAN", "wlan"),
