@@ -116,11 +116,14 @@ def _meant_instead(
     """Return what is likeliest to have been meant by a word, of what stands in the store."""
     form = folded(term.written)
     near = {token: meant[token] for token in meant.keys() & counts.keys()}
-    longer = [token for token in counts if token.startswith(form)]
+    # "Miete" begins "Mietvertrag" without its e.
+    has_compounds = shortest == SHORTEST_OF_COMPOUND
+    beginning = form.removesuffix("e") if has_compounds and len(form) > shortest else form
+    longer = [token for token in counts if token.startswith(beginning)]
     chosen = _written(vocabulary, near, counts, MISSPELT)
     if not chosen:
         chosen = _names_from(vocabulary, form, longer, counts)
-    if not chosen and len(form) >= shortest:
+    if not chosen and len(beginning) >= shortest:
         unstemmed = {token: _unstemmed(token) for token in longer}
         chosen = _written(vocabulary, unstemmed, counts, SHORTENED)
     if not chosen and len(form) >= SHORTEST_TWICE_MISSPELT:

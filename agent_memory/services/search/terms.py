@@ -254,6 +254,9 @@ class _Forms:
         splits_of = self._splits_of
         forms = {part for ways in splits_of.values() for way in ways for part in way}
         forms.update(form for part in list(forms) for form in self._stemmed(part))
+        for word in self._words:
+            if self._joins and word.term.word in self._unknown:
+                forms.update(form for head, _ in splits_of[word.form] for form in _with_link(head))
         forms.update(self._runs)
         for name, places in self._cuts_of.values():
             forms |= pieces(name, places)
@@ -350,7 +353,8 @@ class _Forms:
             known = [
                 (len(end), form, self._tokens[form])
                 for end in ends
-                for form in (end, *sorted(self._stemmed(end)))
+                for form in (*_with_link(end), *sorted(self._stemmed(end)))
+                if form in self._tokens
                 if len(form) >= _SHORTEST_TAIL and form not in self._function_words
                 if self._tokens[form] in self._counts
             ]
@@ -453,6 +457,11 @@ class _Forms:
                     if others:
                         return {first, *others}
         return set()
+
+
+def _with_link(head: str) -> tuple[str, ...]:
+    """Return the first part of a compound, and what it may be by itself: of "Schulbus" "Schule"."""
+    return head, f"{head}e", f"{head}en"
 
 
 def _stemmers(languages: Iterable[str]) -> "dict[str, Stemmer]":

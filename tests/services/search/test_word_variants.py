@@ -35,6 +35,7 @@ GERMAN = [
     "Der Kamin ist kaputt und wird im Herbst gemauert",
     "Sie hat sich über das Fahrrad gefreut",
     "Es ist hoch am Hang",
+    "Das Treppenhaus ist dunkel, und der Wollpullover kratzt",
 ]
 FRENCH = [
     "Les chevaux sont dans le pré et mangent de l'herbe",
@@ -230,6 +231,9 @@ def test_a_word_that_is_spelt_otherwise_is_found(
         ("de", "Fahrradhelm", "Fahrrad"),
         ("de", "Facharzt", "Arzt"),
         ("de", "Rücken", "Rückenschmerzen"),
+        ("de", "Straßenlampe", "Straße"),
+        ("de", "Treppe", "Treppenhaus"),
+        ("de", "Wolle", "Wollpullover"),  # without its e
         ("de", "Hochzeit", ""),  # a short part at the beginning says little
         ("de", "Tortenist", ""),
         ("en", "time zone", "timezone"),
