@@ -54,6 +54,12 @@ _MOST_PARTS: Final = 8
 _SHORTEST_GROUPED: Final = 7
 _LONGEST_GROUPED: Final = 24
 """Digits of a number that people write in groups of any size: a telephone's, a bank account's."""
+APOSTROPHES: Final = "'\u2019"
+HYPHENS: Final = "-\u2010\u2011"
+_PARTICLES: Final = ("in", "on", "out", "up", "off", "down", "over", "back", "away", "through")
+"""What English writes in one with a verb, with a hyphen, or apart: "setup", "set-up", "set up"."""
+_SHORTEST_APART: Final = 3
+_PREFIXES: Final = ("re", "pre", "non", "anti", "multi", "sub", "semi", "post", "inter", "self")
 _MARKS: Final = re.compile("[\u0300-\u036f]+")
 _NOT_BEFORE_UMLAUTS: Final = "aeiouq"
 _GREEK_ACCENTS: Final = dict(zip("αεηιουω", "άέήίόύώ", strict=True))
@@ -326,13 +332,18 @@ def is_within_two(word: str, other: str) -> bool:
 # Names in code ------------------------------------------------------------------------------------
 
 
+def is_plain(word: str) -> bool:
+    """Return whether a word is no name in code and no abbreviation, by its capitals."""
+    return word.islower() or word.istitle()
+
+
 def cuts(name: str) -> list[int]:
     """Return where a name in code or a number may be parted, its two ends among them.
 
     Of "getUserById" and "ENG771" it is where its words begin; of a number where its thousands do,
     and of a long one, as that of a telephone, everywhere.
     """
-    if not name.isascii() or (name.isalpha() and (name.islower() or name.istitle())):
+    if not name.isascii() or (name.isalpha() and is_plain(name)):
         return [0, len(name)]
     words = list(_PARTS.finditer(name))
     places = {0, len(name), *(word.start() for word in words)}
@@ -388,6 +399,20 @@ def _spans(name: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 # Compounds ----------------------------------------------------------------------------------------
+
+
+def written_apart(word: str, *, is_english: bool) -> Iterator[tuple[str, str, str]]:
+    """Yield how a word may be written as two, and with which signs between: "e-mail", "set up"."""
+    if len(word) > _SHORTEST_APART:
+        yield word[:1], word[1:], HYPHENS + APOSTROPHES
+    if not is_english:
+        return
+    for particle in _PARTICLES:
+        if word.endswith(particle) and len(word) >= len(particle) + _SHORTEST_APART:
+            yield word.removesuffix(particle), particle, f"{HYPHENS} "
+    for prefix in _PREFIXES:
+        if word.startswith(prefix) and len(word) > len(prefix) + _SHORTEST_APART:
+            yield prefix, word.removeprefix(prefix), HYPHENS
 
 
 def splits(word: str, links: Sequence[str], *, shortest: int) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """What may have been meant by words that are nowhere in the store: misspelt, cut short, hashes."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from agent_memory.services.search.vocabulary import MOST_ALTERNATIVES, Alternatives, Vocabulary
@@ -9,6 +9,7 @@ from agent_memory.storage.records import Alternative, Term
 from agent_memory.text.word_forms import (
     cuts,
     folded,
+    is_plain,
     is_within_two,
     misspellings,
     without_accents,
@@ -77,13 +78,17 @@ def other_lengths(vocabulary: Vocabulary, terms: Iterable[Term]) -> Alternatives
 
 
 def corrections(
-    vocabulary: Vocabulary, nowhere: Sequence[Term], *, has_compounds: bool = False
+    vocabulary: Vocabulary,
+    nowhere: Sequence[Term],
+    asked: Collection[str],
+    *,
+    has_compounds: bool = False,
 ) -> Alternatives:
     """Return the words of the vocabulary that may have been meant by words that are nowhere.
 
+    What is ``asked`` for by itself is not meant: who says "Java" and "JavaScript" means both.
     ``has_compounds`` tells that the store is in a language that writes them as single words.
     """
-    shortest = SHORTEST_OF_COMPOUND if has_compounds else SHORTEST_SHORTENED
     misspelt = [term for term in nowhere if len(term.written) >= SHORTEST_MISSPELT]
     short = [term for term in nowhere if len(term.written) < SHORTEST_MISSPELT]
     corrected = [*misspelt[:MOST_CORRECTED], *short[:MOST_CORRECTED]]
@@ -99,8 +104,15 @@ def corrections(
         },
         map(_beginning, corrected),
     )
+    counts = {token: count for token, count in counts.items() if token not in asked}
     chosen = {
-        term.word: _meant_instead(vocabulary, term, meant_by[term.word], counts, shortest)
+        term.word: _meant_instead(
+            vocabulary,
+            term,
+            meant_by[term.word],
+            counts,
+            may_be_part=has_compounds and is_plain(term.written),
+        )
         for term in corrected
     }
     return {word: alternatives for word, alternatives in chosen.items() if alternatives}
@@ -111,14 +123,15 @@ def _meant_instead(
     term: Term,
     meant: Mapping[str, list[str]],
     counts: Mapping[str, int],
-    shortest: int,
+    *,
+    may_be_part: bool,
 ) -> tuple[Alternative, ...]:
     """Return what is likeliest to have been meant by a word, of what stands in the store."""
     form = folded(term.written)
     near = {token: meant[token] for token in meant.keys() & counts.keys()}
     # "Miete" begins "Mietvertrag" without its e.
-    has_compounds = shortest == SHORTEST_OF_COMPOUND
-    beginning = form.removesuffix("e") if has_compounds and len(form) > shortest else form
+    shortest = SHORTEST_OF_COMPOUND if may_be_part else SHORTEST_SHORTENED
+    beginning = form.removesuffix("e") if may_be_part and len(form) > shortest else form
     longer = [token for token in counts if token.startswith(beginning)]
     chosen = _written(vocabulary, near, counts, MISSPELT)
     if not chosen:

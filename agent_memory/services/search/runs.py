@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from agent_memory.storage.records import Term
-from agent_memory.text.word_forms import folded
+from agent_memory.text.word_forms import APOSTROPHES, HYPHENS, folded
 
 LONGEST: Final = 64
 """Letters of a word that may have been meant otherwise: German's longest has 63. A word of 100,000
@@ -20,8 +20,6 @@ _SHORTEST_NUMBER: Final = 7
 """Digits that people write in groups of any size: numbers of telephones, customers, policies."""
 
 _WORDS: Final = re.compile(r"[^\W_]+")
-APOSTROPHES: Final = "'\u2019"
-HYPHENS: Final = "-\u2010\u2011"
 _LINKS: Final = frozenset(f"{HYPHENS}{APOSTROPHES}_./&+")
 """What stands between two words that are written as one: "e-mail", "to_string", "O'Brien"."""
 _SHORTEST_OF_NAME: Final = 3

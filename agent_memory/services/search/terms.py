@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from agent_memory.services.search.corrections import corrections, other_lengths
 from agent_memory.services.search.date_terms import with_dates
 from agent_memory.services.search.request import SearchRequest
-from agent_memory.services.search.runs import APOSTROPHES, HYPHENS, LONGEST, runs_of
+from agent_memory.services.search.runs import LONGEST, runs_of
 from agent_memory.services.search.vocabulary import MOST_ALTERNATIVES, Alternatives, Vocabulary
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.query_terms import has_dense
@@ -52,10 +52,12 @@ from agent_memory.text.word_forms import (
     german_forms,
     in_pieces,
     irregular_forms,
+    is_plain,
     other_width,
     pieces,
     spellings,
     splits,
+    written_apart,
 )
 
 if TYPE_CHECKING:
@@ -139,6 +141,7 @@ def _varied(
     alternatives |= corrections(
         vocabulary,
         [term for term in variable if term.word in nowhere],
+        {term.word for term in terms},
         has_compounds=has_compounds,
     )
     if has_compounds:
@@ -251,26 +254,15 @@ class _Forms:
 
     def alternatives(self) -> Alternatives:
         """Return the forms that stand in the store, by the word of the term."""
-        splits_of = self._splits_of
-        forms = {part for ways in splits_of.values() for way in ways for part in way}
-        forms.update(form for part in list(forms) for form in self._stemmed(part))
-        for word in self._words:
-            if self._joins and word.term.word in self._unknown:
-                forms.update(form for head, _ in splits_of[word.form] for form in _with_link(head))
-        forms.update(self._runs)
-        for name, places in self._cuts_of.values():
-            forms |= pieces(name, places)
-        for word in self._words:
-            forms |= self._whole_forms(word) | set(self._letter_and_rest(word))
-        self._look_up(forms)
+        self._look_up(self._sought())
         forms_of: dict[str, list[Alternative]] = defaultdict(list)
         for word in self._words:
             own = forms_of[word.term.word]
             irregular = self._irregular(word)
             own += self._known(self._whole_forms(word) - irregular)
             own += [form._replace(weight=IRREGULAR) for form in self._known(irregular)]
-            own += self._in_two(splits_of[word.form])
-            own += self._hyphenated(word)
+            own += self._in_two(self._splits_of[word.form])
+            own += self._apart(word)
         for term_word, (name, places) in self._cuts_of.items():
             forms_of[term_word] += self._in_pieces(name, places)
         for joined in self._known(self._runs):
@@ -285,6 +277,21 @@ class _Forms:
             for word, alternatives in forms_of.items()
             if (commonest := self._chosen(word, alternatives))
         }
+
+    def _sought(self) -> set[str]:
+        """Return all forms that are looked up."""
+        parts = {part for ways in self._splits_of.values() for way in ways for part in way}
+        forms = parts.union(self._runs, *map(self._stemmed, parts))
+        for name, places in self._cuts_of.values():
+            forms |= pieces(name, places)
+        for word in self._words:
+            forms |= self._whole_forms(word)
+            for head, tail, _ in written_apart(word.form, is_english=self._is_english):
+                forms |= {head, tail}
+            if self._joins and word.term.word in self._unknown:
+                heads = (head for head, _ in self._splits_of[word.form])
+                forms.update(form for head in heads for form in _with_link(head))
+        return forms
 
     def _chosen(self, word: str, alternatives: Iterable[Alternative]) -> tuple[Alternative, ...]:
         others = [alternative for alternative in alternatives if alternative.words != (word,)]
@@ -340,7 +347,9 @@ class _Forms:
 
         Who asks for "Zahnarzttermin" is answered by what is said of the "Zahnarzt".
         """
-        compounds = [word for word in self._words if word.term.word in words]
+        compounds = [
+            word for word in self._words if word.term.word in words and is_plain(word.term.written)
+        ]
         parts_of = {word.term.word: self._parts(word) for word in compounds}
         return {word: tuple(parts) for word, parts in parts_of.items() if parts}
 
@@ -378,19 +387,16 @@ class _Forms:
         both = [Alternative(words[0], " ".join(known[0]))] if words else []
         return list(filter(self._vocabulary.stands, both))
 
-    def _letter_and_rest(self, word: _Word) -> tuple[str, str]:
-        return word.form[:1], word.form[1:]
+    def _apart(self, word: _Word) -> list[Alternative]:
+        """Return a word as two with a sign or a space between them, if it is written so.
 
-    def _hyphenated(self, word: _Word) -> list[Alternative]:
-        """Return a word with a sign after its first letter, if it is written so: "e-mail".
-
-        Without the sign "atop" would be in "a top score".
+        The index does not tell: "atop" would be in "a top score", and "season" in "the sea on".
         """
-        forms = self._letter_and_rest(word)
         return [
             phrase._replace(written=written)
+            for *forms, signs in written_apart(word.form, is_english=self._is_english)
             for phrase in self._side_by_side(forms)
-            for written in (sign.join(forms) for sign in HYPHENS + APOSTROPHES)
+            for written in (sign.join(forms) for sign in signs)
             if self._vocabulary.is_written(phrase, written)
         ][:1]
 

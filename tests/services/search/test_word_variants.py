@@ -236,6 +236,8 @@ def test_a_word_that_is_spelt_otherwise_is_found(
         ("de", "Wolle", "Wollpullover"),  # without its e
         ("de", "Hochzeit", ""),  # a short part at the beginning says little
         ("de", "Tortenist", ""),
+        ("de", "TREP", ""),  # an abbreviation
+        ("de", "getKamin", ""),  # a name in code
         ("en", "time zone", "timezone"),
         ("en", "datacenter", "data center"),
         ("code", "max_retry_count", "maxRetryCount"),
@@ -320,6 +322,40 @@ def test_a_word_finds_the_longer_one_that_it_is_short_for(
     assert answer in first(stores[name], query)
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "query"),
+    [
+        ("The timeout is short", "A time-out of the proxy", "timeout"),
+        ("The setup is long", "How to set up the printer", "setup"),
+        ("Email is down", "An e-mail from Oslo", "email"),
+        ("Reopened on Monday", "The shop was re-opened", "reopened"),
+    ],
+)
+def test_both_ways_of_writing_are_found_where_a_store_has_both(
+    memory: AgentMemory, one: str, other: str, query: str
+) -> None:
+    memory.store_many([{"content": one}, {"content": other}])
+    assert {hit.memory.content for hit in memory.search(query)} == {one, other}
+
+
+@pytest.mark.parametrize(
+    ("text", "query"), [("We walked by the sea on Sunday", "season"), ("A top score", "atop")]
+)
+def test_words_that_only_stand_side_by_side_are_not_one(
+    memory: AgentMemory, text: str, query: str
+) -> None:
+    memory.store_many([{"content": text}, {"content": f"The {query} was long"}])
+    assert not any(hit.score.variants for hit in memory.search(query, explain=True))
+
+
+def test_a_word_is_not_short_for_one_that_stands_beside_it(memory: AgentMemory) -> None:
+    memory.store("The page is made in JavaScript")
+    (hit,) = memory.search("java", explain=True)
+    assert hit.score.variants == {"java": "javascript"}
+    (hit,) = memory.search("Java and JavaScript", explain=True)
+    assert not hit.score.variants
+
+
 @pytest.mark.parametrize("query", ["postgres", "which postgres version?", "Postgres"])
 def test_postgres_finds_postgresql(tmp_path: Path, query: str) -> None:
     with stored(tmp_path, ["Billing uses PostgreSQL 16", "The office plants need water"]) as memory:
@@ -372,11 +408,6 @@ def test_numbers_that_only_look_alike_are_none(stores: dict[str, AgentMemory]) -
     """A version, an address or two numbers side by side are not one number."""
     for query in ("31.50.0", "31 500 8", "12.50", "315 00"):
         assert not first(stores["code"], query)
-
-
-def test_a_letter_and_a_word_that_stand_apart_are_no_word(memory: AgentMemory) -> None:
-    memory.store("There is a top score on Sunday")
-    assert not memory.search("atop")
 
 
 def test_a_word_of_parts_that_stand_apart_is_corrected(tmp_path: Path) -> None:
