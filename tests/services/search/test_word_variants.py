@@ -345,14 +345,18 @@ def test_words_that_only_stand_side_by_side_are_not_one(
     memory: AgentMemory, text: str, query: str
 ) -> None:
     memory.store_many([{"content": text}, {"content": f"The {query} was long"}])
-    assert not any(hit.score.variants for hit in memory.search(query, explain=True))
+    for hit in memory.search(query, explain=True):
+        assert hit.score is not None
+        assert not hit.score.variants
 
 
 def test_a_word_is_not_short_for_one_that_stands_beside_it(memory: AgentMemory) -> None:
     memory.store("The page is made in JavaScript")
     (hit,) = memory.search("java", explain=True)
+    assert hit.score is not None
     assert hit.score.variants == {"java": "javascript"}
     (hit,) = memory.search("Java and JavaScript", explain=True)
+    assert hit.score is not None
     assert not hit.score.variants
 
 
