@@ -50,8 +50,8 @@ def runs_of(
     runs: dict[str, Sequence[str]] = {}
     for first, second in pairwise(forms):
         runs[first + second] = [term_of[first], term_of[second]]
-    found = [*_of_words(words, forms, term_of), *_linked(places), *_grouped(places, term_of)]
-    for run in found:
+    joinable = [*_of_words(words, forms, term_of), *_linked(places), *_grouped(places, term_of)]
+    for run in joinable:
         made_of = [term_of[word] for word in run if word in term_of]
         if made_of:
             runs["".join(run)] = made_of
@@ -88,7 +88,9 @@ def _linked(places: Sequence[_Place]) -> Iterator[Sequence[str]]:
             if gap not in _LINKS or is_shortened:
                 break
             run = [place.word for place in places[start : end + 1]]
-            if not any(one.isdecimal() and other.isdecimal() for one, other in pairwise(run)):
+            if not any(
+                former.isdecimal() and latter.isdecimal() for former, latter in pairwise(run)
+            ):
                 yield run
 
 
@@ -98,8 +100,8 @@ def _grouped(places: Sequence[_Place], term_of: Collection[str]) -> Iterator[Seq
         if place.word not in term_of:
             continue
         for end in range(start + 1, min(len(places), start + _MOST_LINKED)):
-            one, other = places[end - 1].word, places[end].word
-            if other not in term_of or not (one.isdecimal() or other.isdecimal()):
+            former, latter = places[end - 1].word, places[end].word
+            if latter not in term_of or not (former.isdecimal() or latter.isdecimal()):
                 break
             if _are_groups(places, start, end + 1):
                 yield [each.word for each in places[start : end + 1]]
