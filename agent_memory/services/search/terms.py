@@ -83,6 +83,10 @@ _SHORTEST_COMPOUND: Final = 8
 """Letters of a word that is taken apart. In languages that write compounds apart, it must be
 unknown, and its parts stand side by side: then they may be as short as in "log in"."""
 _SHORTEST_PART: Final = 2
+_MANY_CUTS: Final = 8
+_MOST_LONG: Final = 4
+"""Names and numbers that are parted at more places than that: the first of a query. Of 64 numbers
+of 24 digits each a search took 690 ms."""
 _MOST_WAYS: Final = 200
 """Ways to part a name or a number that are thought of, those that are looked up, the rarest pieces
 first, and those that are taken. Of a telephone number of ten digits there are 34."""
@@ -219,11 +223,7 @@ class _Forms:
     ) -> None:
         self._vocabulary = vocabulary
         self._runs = runs_of(query, terms, variable)
-        self._cuts_of = {
-            term.word: (term.written.lower(), places)
-            for term in terms
-            if len(term.written) <= LONGEST and len(places := cuts(term.written)) > 2
-        }
+        self._cuts_of = _cuts_of(terms)
         self._unknown = unknown
         self._function_words = {word for each in languages for word in FUNCTION_WORDS[each]}
         self._stemmers = _stemmers(languages)
@@ -463,6 +463,18 @@ class _Forms:
                     if others:
                         return {first, *others}
         return set()
+
+
+def _cuts_of(terms: Iterable[Term]) -> dict[str, tuple[str, list[int]]]:
+    """Return the names in code and the numbers among some terms, and where they may be parted."""
+    cuts_of: dict[str, tuple[str, list[int]]] = {}
+    long = 0
+    for term in terms:
+        places = cuts(term.written) if len(term.written) <= LONGEST else []
+        long += len(places) > _MANY_CUTS
+        if len(places) > 2 and (len(places) <= _MANY_CUTS or long <= _MOST_LONG):
+            cuts_of[term.word] = term.written.lower(), places
+    return cuts_of
 
 
 def _with_link(head: str) -> tuple[str, ...]:
