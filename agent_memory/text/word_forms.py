@@ -57,9 +57,12 @@ _LONGEST_GROUPED: Final = 24
 APOSTROPHES: Final = "'\u2019"
 HYPHENS: Final = "-\u2010\u2011"
 _PARTICLES: Final = ("in", "on", "out", "up", "off", "down", "over", "back", "away", "through")
-"""What English writes in one with a verb, with a hyphen, or apart: "setup", "set-up", "set up"."""
+"""What English writes in one with a verb, with a hyphen, or apart: "setup", "set-up", "set up".
+
+No prefixes: where "nonlocal" and "non-local" are both there, code's nDCG@10 was 0.4 lower."""
+_BEFORE_APOSTROPHES: Final = ("o", "d")
+"""As in "O'Brien" and "D'Angelo". In code "f'its" is a text."""
 _SHORTEST_APART: Final = 3
-_PREFIXES: Final = ("re", "pre", "non", "anti", "multi", "sub", "semi", "post", "inter", "self")
 _MARKS: Final = re.compile("[\u0300-\u036f]+")
 _NOT_BEFORE_UMLAUTS: Final = "aeiouq"
 _GREEK_ACCENTS: Final = dict(zip("αεηιουω", "άέήίόύώ", strict=True))
@@ -404,15 +407,11 @@ def _spans(name: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
 def written_apart(word: str, *, is_english: bool) -> Iterator[tuple[str, str, str]]:
     """Yield how a word may be written as two, and with which signs between: "e-mail", "set up"."""
     if len(word) > _SHORTEST_APART:
-        yield word[:1], word[1:], HYPHENS + APOSTROPHES
-    if not is_english:
-        return
-    for particle in _PARTICLES:
+        is_name = word.startswith(_BEFORE_APOSTROPHES)
+        yield word[:1], word[1:], HYPHENS + APOSTROPHES if is_name else HYPHENS
+    for particle in _PARTICLES if is_english else ():
         if word.endswith(particle) and len(word) >= len(particle) + _SHORTEST_APART:
             yield word.removesuffix(particle), particle, f"{HYPHENS} "
-    for prefix in _PREFIXES:
-        if word.startswith(prefix) and len(word) > len(prefix) + _SHORTEST_APART:
-            yield prefix, word.removeprefix(prefix), HYPHENS
 
 
 def splits(word: str, links: Sequence[str], *, shortest: int) -> Iterator[tuple[str, str]]:
