@@ -317,9 +317,12 @@ class GraphService(Service):
         scored: dict[str, float] = {}
         with self._read():
             named = self._named_among(_keys_of(words), user_id, run_id)
-            for weight, edges in self._around(list(named), user_id, run_id) if named else ():
+            if not named:
+                return []
+            asked = set(words)
+            for weight, edges in self._around(list(named), user_id, run_id):
                 for edge in edges:
-                    worth = weight * edge.confidence * _worth_of(edge, named, {*words})
+                    worth = weight * edge.confidence * _worth_of(edge, named, asked)
                     for memory_id in edge.source_memory_ids:
                         scored[memory_id] = max(scored.get(memory_id, 0.0), worth)
             memory_ids = self._engine.graph.unarchived_ids(list(scored))
