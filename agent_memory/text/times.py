@@ -6,6 +6,7 @@ Pure. Words are in small letters, as an index has them; those of a form stand si
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from typing import Final, NamedTuple
 
 MOST_TIMES: Final = 4
@@ -16,52 +17,41 @@ _HINT: Final = re.compile(r"\d\s?(?:[:.h]|[ap]\.?m|uhr)", re.IGNORECASE)
 """What every text has that says a time, which most have not."""
 
 
-class _Time(NamedTuple):
-    """A time of day, as it is written; one of an hour up to 12 may be in the afternoon."""
+class TimeOfDay(NamedTuple):
+    """A time of day: its words, and how others write it, "14 30" and "14h30" for "2:30 pm"."""
 
-    phrase: str
-    hour: int
-    minute: int
-    is_sure: bool
+    words: tuple[str, ...]
+    others: tuple[str, ...]
 
 
-def other_times(text: str) -> dict[str, list[str]]:
-    """Return, for each word of a time, what others write in place of the whole.
-
-    "2:30 pm" gives "14 30", "14h30", "2 30pm" and more, for "2", "30" and "pm" each.
-    """
+def times_in(text: str) -> list[TimeOfDay]:
+    """Return the first times that a text says. One of an hour up to 12 may be in the afternoon."""
     text = text[:_MOST_CHARACTERS]
-    if not _HINT.search(text):
-        return {}
-    forms_of: dict[str, list[str]] = {}
-    for time in list(_times(text))[:MOST_TIMES]:
-        words = [word.lower() for word in _WORDS.findall(time.phrase)]
-        hours = [time.hour] if time.is_sure else [time.hour, time.hour + 12]
-        forms = {form for hour in hours for form in _forms(hour, time.minute)}
-        for word in words:
-            forms_of.setdefault(word, []).extend(sorted(forms - {" ".join(words)}))
-    return forms_of
+    return list(islice(_times(text), MOST_TIMES)) if _HINT.search(text) else []
 
 
-def _times(text: str) -> Iterator[_Time]:
+def _times(text: str) -> Iterator[TimeOfDay]:
     for match in _pattern().finditer(text):
         hour, minute = int(match["hour"]), int(match["minute"] or 0)
         after, sign = (match["after"] or "").lower(), (match["sign"] or "").lower()
         half = after[:1] if after[-1:] in ("m", ".") else ""
-        # "14.30" alone may be anything.
+        # "14.30" alone may be anything, and "8 h" is how long.
         if hour > (12 if half else 23) or not (after or sign in (":", "h")):
             continue
         if half:
             hour = hour % 12 + 12 * (half == "p")
         is_ambiguous = 1 <= hour <= 11 and match["hour"] == str(hour)  # not "07:30"
-        yield _Time(match[0], hour, minute, bool(half) or after == "h" or not is_ambiguous)
+        hours = (hour, hour + 12) if is_ambiguous and not half else (hour,)
+        words = tuple(word.lower() for word in _WORDS.findall(match[0]))
+        forms = {form for each in hours for form in _forms(each, minute)} - {" ".join(words)}
+        yield TimeOfDay(words, tuple(sorted(forms)))
 
 
 @cache
 def _pattern() -> re.Pattern[str]:
     return re.compile(
         r"(?<![\w:.,])(?P<hour>\d{1,2})(?:(?P<sign>[:.h])(?P<minute>[0-5]\d))?"
-        r"(?:\s?(?P<after>[ap]\.?m\b\.?|uhr\b|h\b))?(?![\w:]|[.,]\d)",
+        r"(?:\s?(?P<after>[ap]\.?m\b\.?|uhr\b))?(?![\w:]|[.,]\d)",
         re.IGNORECASE,
     )
 
@@ -74,4 +64,4 @@ def _forms(hour: int, minute: int) -> Iterator[str]:
     yield f"{of_half} {minute:02} {half[0]} m"
     if minute == 0:
         yield from (f"{of_half} {half}", f"{of_half}{half}", f"{of_half} {half[0]} m")
-        yield from (f"{hour} uhr", f"{hour}h", f"{hour} h")
+        yield from (f"{hour} uhr", f"{hour}h", f"{hour} h") if hour > 12 else (f"{hour} uhr",)

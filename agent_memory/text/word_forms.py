@@ -60,7 +60,7 @@ _PARTICLES: Final = ("in", "on", "out", "up", "off", "down", "over", "back", "aw
 """What English writes in one with a verb, with a hyphen, or apart: "setup", "set-up", "set up".
 
 No prefixes: where "nonlocal" and "non-local" are both there, code's nDCG@10 was 0.4 lower."""
-_BEFORE_APOSTROPHES: Final = ("o", "d")
+BEFORE_APOSTROPHES: Final = ("o", "d")
 """As in "O'Brien" and "D'Angelo". In code "f'its" is a text."""
 _SHORTEST_APART: Final = 3
 _MARKS: Final = re.compile("[\u0300-\u036f]+")
@@ -407,11 +407,13 @@ def _spans(name: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
 def written_apart(word: str, *, is_english: bool) -> Iterator[tuple[str, str, str]]:
     """Yield how a word may be written as two, and with which signs between: "e-mail", "set up"."""
     if len(word) > _SHORTEST_APART:
-        is_name = word.startswith(_BEFORE_APOSTROPHES)
+        is_name = is_english and word.startswith(BEFORE_APOSTROPHES)
         yield word[:1], word[1:], HYPHENS + APOSTROPHES if is_name else HYPHENS
     for particle in _PARTICLES if is_english else ():
         if word.endswith(particle) and len(word) >= len(particle) + _SHORTEST_APART:
-            yield word.removesuffix(particle), particle, f"{HYPHENS} "
+            # A cabin is not what is said in "a cab in Berlin".
+            signs = HYPHENS if particle in ("in", "on") else f"{HYPHENS} "
+            yield word.removesuffix(particle), particle, signs
 
 
 def splits(word: str, links: Sequence[str], *, shortest: int) -> Iterator[tuple[str, str]]:

@@ -1,11 +1,17 @@
 """The dates and times of a query, and the other ways in which a memory may say them."""
 
+from collections import defaultdict
+from typing import Final
+
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.vocabulary import Vocabulary
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Alternative
 from agent_memory.text.dates import date_spans, other_forms
-from agent_memory.text.times import other_times
+from agent_memory.text.times import times_in
+
+OTHER_TIME: Final = 0.75
+"""What a time counts that is written otherwise: "3:30" may be at night, or in the afternoon."""
 
 
 def with_dates(engine: Engine, request: SearchRequest) -> SearchRequest:
@@ -15,13 +21,20 @@ def with_dates(engine: Engine, request: SearchRequest) -> SearchRequest:
     "14:30".
     """
     dates = date_spans(request.query, request.moment.date())
-    forms_of = other_times(request.query)
-    if not (dates or forms_of):
+    times = times_in(request.query)
+    if not (dates or times):
         return request._replace(dates=())
+    forms_of: dict[str, list[str]] = defaultdict(list)
     for span in dates:
         for word, forms in other_forms(span).items():
-            forms_of.setdefault(word, []).extend(forms)
+            forms_of[word] += forms
+    for time in times:
+        own = [" ".join(time.words)] if len(time.words) > 1 else []
+        for word in time.words:
+            forms_of[word] += [*own, *time.others]
     known = _known(engine, request, {form for forms in forms_of.values() for form in forms})
+    for form in {form for time in times for form in time.others} & known.keys():
+        known[form] = known[form]._replace(weight=OTHER_TIME)
     terms = [
         term._replace(
             alternatives=(

@@ -5,8 +5,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from agent_memory.storage.query_terms import MAX_QUERY_CHARACTERS
 from agent_memory.storage.records import Term
-from agent_memory.text.word_forms import APOSTROPHES, HYPHENS, folded
+from agent_memory.text.excerpts import both_ends
+from agent_memory.text.word_forms import APOSTROPHES, BEFORE_APOSTROPHES, HYPHENS, folded
 
 LONGEST: Final = 64
 """Letters of a word that may have been meant otherwise: German's longest has 63. A word of 100,000
@@ -22,8 +24,6 @@ _SHORTEST_NUMBER: Final = 7
 _WORDS: Final = re.compile(r"[^\W_]+")
 _LINKS: Final = frozenset(f"{HYPHENS}{APOSTROPHES}_./&+")
 """What stands between two words that are written as one: "e-mail", "to_string", "O'Brien"."""
-_SHORTEST_OF_NAME: Final = 3
-"""Letters behind an apostrophe in a name. "I'm" is no "im", an instant message."""
 _BETWEEN_THOUSANDS: Final = frozenset(",.'_ \u2019\u00a0\u202f")
 _BETWEEN_DIGITS: Final = _BETWEEN_THOUSANDS | frozenset("-/") | {") ", " (", ") ("}
 
@@ -36,21 +36,25 @@ class _Place(NamedTuple):
 
 
 def runs_of(
-    query: str, terms: Iterable[Term], variable: Iterable[Term]
+    query: str, terms: Iterable[Term], variable: Iterable[Term], *, is_english: bool
 ) -> Mapping[str, Sequence[str]]:
     """Return what a query's words give, joined, and the terms that each is made of.
 
     They are words that stand side by side, "log in" and "max_retry_count", terms with stop words
     between them, and numbers in groups: "25 MiB", "3,000".
     """
-    places = _places(query)
+    places = _places(both_ends(query, MAX_QUERY_CHARACTERS))
     words = [place.word for place in places]
     term_of = {folded(term.written): term.word for term in terms}
     forms = [folded(term.written) for term in variable]
     runs: dict[str, Sequence[str]] = {}
     for first, second in pairwise(forms):
         runs[first + second] = [term_of[first], term_of[second]]
-    joinable = [*_of_words(words, forms, term_of), *_linked(places), *_grouped(places, term_of)]
+    joinable = [
+        *_of_words(words, forms, term_of),
+        *_linked(places, is_english=is_english),
+        *_grouped(places, term_of),
+    ]
     for run in joinable:
         made_of = [term_of[word] for word in run if word in term_of]
         if made_of:
@@ -79,19 +83,24 @@ def _of_words(
                 yield words[start:end]
 
 
-def _linked(places: Sequence[_Place]) -> Iterator[Sequence[str]]:
+def _linked(places: Sequence[_Place], *, is_english: bool) -> Iterator[Sequence[str]]:
     """Yield the runs of words with a link between them, stop words and single letters too."""
     for start in range(len(places)):
         for end in range(start + 1, min(len(places), start + _MOST_LINKED)):
-            word, gap = places[end]
-            is_shortened = gap in APOSTROPHES and len(word) < _SHORTEST_OF_NAME
-            if gap not in _LINKS or is_shortened:
+            if not _is_link(places[end - 1].word, places[end], is_english=is_english):
                 break
             run = [place.word for place in places[start : end + 1]]
-            if not any(
-                former.isdecimal() and latter.isdecimal() for former, latter in pairwise(run)
-            ):
+            # "U.S." is no "us", and "a.m." no "am".
+            if any(len(word) > 1 for word in run):
                 yield run
+
+
+def _is_link(before: str, place: _Place, *, is_english: bool) -> bool:
+    if place.gap in APOSTROPHES:  # "I'm" is no "im", and "d'une" no "dune"
+        return is_english and before in BEFORE_APOSTROPHES
+    # A version goes on: "v1.2" is no "v12".
+    are_digits = before[-1:].isdecimal() and place.word[:1].isdecimal()
+    return place.gap in _LINKS and not are_digits
 
 
 def _grouped(places: Sequence[_Place], term_of: Collection[str]) -> Iterator[Sequence[str]]:
@@ -101,7 +110,9 @@ def _grouped(places: Sequence[_Place], term_of: Collection[str]) -> Iterator[Seq
             continue
         for end in range(start + 1, min(len(places), start + _MOST_LINKED)):
             former, latter = places[end - 1].word, places[end].word
-            if latter not in term_of or not (former.isdecimal() or latter.isdecimal()):
+            # "v1.2" is no "v12".
+            is_number = former.isdecimal() or (latter.isdecimal() and not former[-1].isdecimal())
+            if latter not in term_of or not is_number:
                 break
             if _are_groups(places, start, end + 1):
                 yield [each.word for each in places[start : end + 1]]

@@ -83,7 +83,7 @@ _SHORTEST_COMPOUND: Final = 8
 """Letters of a word that is taken apart. In languages that write compounds apart, it must be
 unknown, and its parts stand side by side: then they may be as short as in "log in"."""
 _SHORTEST_PART: Final = 2
-_MANY_CUTS: Final = 8
+_MANY_CUTS: Final = 7
 _MOST_LONG: Final = 4
 """Names and numbers that are parted at more places than that: the first of a query. Of 64 numbers
 of 24 digits each a search took 690 ms."""
@@ -151,7 +151,7 @@ def _varied(
     if has_compounds:
         alternatives |= forms.parts_of(nowhere - alternatives.keys())
     alternatives |= other_lengths(vocabulary, terms)
-    if has_dense(request.query) or any(map(has_dense, sample)):
+    if not request.query.isascii() or any(map(has_dense, sample)):
         alternatives = _with_widths(vocabulary, terms, alternatives)
     # "Kind" and "see" are a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
@@ -222,12 +222,12 @@ class _Forms:
         languages: Collection[str],
     ) -> None:
         self._vocabulary = vocabulary
-        self._runs = runs_of(query, terms, variable)
+        self._is_english = not languages or "english" in languages
+        self._runs = runs_of(query, terms, variable, is_english=self._is_english)
         self._cuts_of = _cuts_of(terms)
         self._unknown = unknown
         self._function_words = {word for each in languages for word in FUNCTION_WORDS[each]}
         self._stemmers = _stemmers(languages)
-        self._is_english = not languages or "english" in languages
         self._joins = not JOINING.isdisjoint(languages)
         self._words = [self._word(term) for term in variable]
         self._splits_of = {word.form: list(self._splits(word)) for word in self._words}
@@ -303,7 +303,9 @@ class _Forms:
 
     def _irregular(self, word: _Word) -> set[str]:
         forms = irregular_forms(word.form) if self._is_english else set()
-        return forms | german_forms(word.form) if "german" in self._stemmers else forms
+        # A noun is no verb: "Besen" (a broom) is not "besten" (the best).
+        may_be_verb = "german" in self._stemmers and word.term.written.islower()
+        return forms | german_forms(word.form) if may_be_verb else forms
 
     def _bare_stems(self, word: _Word) -> set[str]:
         """Return the stems that are words of their own: "haus", of which English makes "hau"."""
@@ -359,17 +361,16 @@ class _Forms:
         tails = {tail for _, tail in ways if len(tail) >= _SHORTEST_TAIL}
         parts = []
         for ends in (heads, tails):
-            known = [
-                (len(end), form, self._tokens[form])
+            known = sorted(
+                (len(end), form)
                 for end in ends
-                for form in (*_with_link(end), *sorted(self._stemmed(end)))
-                if form in self._tokens
+                for form in (*_with_link(end), *self._stemmed(end))
                 if len(form) >= _SHORTEST_TAIL and form not in self._function_words
-                if self._tokens[form] in self._counts
-            ]
-            if known:
-                _, form, token = max(known)
-                parts.append(Alternative((token,), form, PART))
+                if self._tokens.get(form) in self._counts
+            )
+            longest = (Alternative((self._tokens[form],), form, PART) for _, form in known[::-1])
+            # A longer one may stand in another user's memories alone.
+            parts += list(islice(filter(self._vocabulary.stands, longest), 1))
         return parts
 
     def _in_two(self, ways: Iterable[tuple[str, str]]) -> list[Alternative]:

@@ -589,3 +589,56 @@ def test_other_languages_have_no_irregular_verbs_of_english(memory: AgentMemory)
     memory.store_many({"content": text} for text in (*GERMAN, fall))
     found = memory.search("Wie weich ist das Fell der Katze?", include_weak=False)
     assert fall not in [hit.memory.content for hit in found]
+
+
+@pytest.mark.parametrize(
+    ("query", "answer", "other"),
+    [
+        ("Wo ist der Besen?", "Der Besen steht im Keller und ist alt", "Am besten ist der Kuchen"),
+        ("Où est la dune ?", "La dune est haute dans le sud", "Elle a besoin d'une voiture"),
+        (
+            "l'aide de la mairie",
+            "Elle demande l'aide de la mairie",
+            "La maison est laide et vieille",
+        ),
+        ("v1.23", "Release v1.23 is old and no one uses it now", "Module v123 is new"),
+        ("is the cabin free?", "The cabin of Tom is free in June", "We took a cab in Berlin"),
+        ("what is at 3:30", "The call with Ann is at 3:30", "The call with Bob is at 15:30"),
+        ("what is at 19:15", "The choir sings at 19:15", "The band plays at 7:15 pm"),
+        ("what takes 8 h?", "The flight takes 8 h", "The shop opens at 8:00"),
+        ("open at 9 a.m.", "The gym is open at 9 a.m.", "I am tired, but open at heart"),
+    ],
+)
+def test_what_is_written_so_comes_first(
+    memory: AgentMemory, query: str, answer: str, other: str
+) -> None:
+    memory.store_many({"content": text} for text in (*GERMAN, *FRENCH, *ENGLISH, other, answer))
+    assert first(memory, query) == answer
+
+
+@pytest.mark.parametrize("query", ["U.S.", "what does the U.S. import?", "R&D spending"])
+def test_letters_with_marks_between_are_no_word(memory: AgentMemory, query: str) -> None:
+    memory.store_many({"content": text} for text in ("He told us a story", "It is on Elm Rd 5"))
+    assert not memory.search(query)
+
+
+def test_a_word_in_the_middle_of_a_long_text_is_not_joined(memory: AgentMemory) -> None:
+    memory.store("The login is broken")
+    filler = "it is so " * 1_000
+    assert memory.search(f"log in {filler}")
+    assert not memory.search(f"{filler} log in {filler}")
+
+
+def test_the_part_of_a_compound_is_one_that_its_user_has(tmp_path: Path) -> None:
+    with stored(tmp_path, []) as memory:
+        notes = [f"Die Notiz {n} von Carol ist im Ordner und nicht mehr da" for n in range(1_100)]
+        memory.store_many({"content": note, "user_id": "carol"} for note in notes)
+        memory.store("An der Stelle ist Glatteis", user_id="carol")
+        memory.store("Die Haltestelle ist verlegt", user_id="alice")
+        found = memory.search("Straßenbahnhaltestelle", filters={"user_id": "carol"})
+        assert [hit.memory.content for hit in found] == ["An der Stelle ist Glatteis"]
+
+
+def test_full_width_is_found_in_a_store_of_another_script(memory: AgentMemory) -> None:
+    memory.store_many({"content": text} for text in (*ENGLISH, "The Wi-Fi of the hall is slow"))
+    assert "Wi-Fi" in first(memory, "Ｗｉ－Ｆｉ")
