@@ -138,9 +138,9 @@ class GraphChanges:
         return entity_id
 
     def _new_entity(self, key: str, statement: Mapping[str, object]) -> str:
-        given = {name: value for name, value in statement.items() if value is not None}
+        known_values = {name: value for name, value in statement.items() if value is not None}
         columns = {
-            **given,
+            **known_values,
             "name_key": key,
             "user_id": self.user_id,
             "run_id": self._run_id,

@@ -13,6 +13,8 @@ compounds       words of the query as a single word there; a word of the query i
                 languages that write compounds as one, one of its parts, which counts ``PART``; a
                 name of code in its parts, "getUserById" for "get_user_by_id", and they for it;
                 a number in groups, "1,250" for "1250"; a hyphen, "e-mail" for "email"
+same words      short forms and the whole, "repo" and "repository", and British and American
+                spelling. They count ``SAME``
 misspellings    words one slip away, and of long words two, where nothing else of a word is known.
                 They count ``MISSPELT`` of the word itself
 shortenings     longer words that begin with one of which nothing is known, "PostgreSQL" for
@@ -44,6 +46,7 @@ from agent_memory.text.languages import (
     languages_of,
 )
 from agent_memory.text.light_words import LIGHT_WORDS
+from agent_memory.text.same_words import same_words
 from agent_memory.text.word_forms import (
     LINKS,
     attached,
@@ -72,6 +75,8 @@ MOST_VARIED: Final = 16
 
 IRREGULAR: Final = 0.9
 """What an irregular form counts beside the word itself: it may be another word, as "left" may."""
+SAME: Final = 0.75
+"""What a word counts that is short for it, or spelt as in another country."""
 PART: Final = 0.5
 """What a part of a compound counts beside the whole."""
 _SHORTEST_HEAD: Final = 5
@@ -225,6 +230,11 @@ class _Forms:
         self._is_english = not languages or "english" in languages
         self._runs = runs_of(query, terms, variable, is_english=self._is_english)
         self._cuts_of = _cuts_of(terms)
+        self._same_as = {
+            term.word: same_words(term.written.lower())
+            for term in terms
+            if not term.is_prefix and len(term.written) <= LONGEST
+        }
         self._unknown = unknown
         self._function_words = {word for each in languages for word in FUNCTION_WORDS[each]}
         self._stemmers = _stemmers(languages)
@@ -263,6 +273,8 @@ class _Forms:
             own += [form._replace(weight=IRREGULAR) for form in self._known(irregular)]
             own += self._in_two(self._splits_of[word.form])
             own += self._apart(word)
+        for term_word, same in self._same_as.items():
+            forms_of[term_word] += [form._replace(weight=SAME) for form in self._known(same)]
         for term_word, (name, places) in self._cuts_of.items():
             forms_of[term_word] += self._in_pieces(name, places)
         for joined in self._known(self._runs):
@@ -281,7 +293,7 @@ class _Forms:
     def _sought(self) -> set[str]:
         """Return all forms that are looked up."""
         parts = {part for ways in self._splits_of.values() for way in ways for part in way}
-        forms = parts.union(self._runs, *map(self._stemmed, parts))
+        forms = parts.union(self._runs, *map(self._stemmed, parts), *self._same_as.values())
         for name, places in self._cuts_of.values():
             forms |= pieces(name, places)
         for word in self._words:

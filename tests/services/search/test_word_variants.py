@@ -642,3 +642,26 @@ def test_the_part_of_a_compound_is_one_that_its_user_has(tmp_path: Path) -> None
 def test_full_width_is_found_in_a_store_of_another_script(memory: AgentMemory) -> None:
     memory.store_many({"content": text} for text in (*ENGLISH, "The Wi-Fi of the hall is slow"))
     assert "Wi-Fi" in first(memory, "Ｗｉ－Ｆｉ")
+
+
+@pytest.mark.parametrize(
+    ("query", "answer"),
+    [
+        ("do we use PostgreSQL?", "Billing is on Postgres now"),
+        ("what do we know about MongoDB?", "The Mongo replicas have three nodes"),
+        ("Kubernetes", "It is deployed on k8s in Oslo"),
+        ("where is the repository?", "The repo is at Codeberg"),
+        ("js bundle", "The JavaScript is built by esbuild"),
+        ("favourite colour", "My favorite color is teal"),
+        ("who organized the fair?", "Ann organised the fair"),
+    ],
+)
+def test_a_word_finds_its_other_way(memory: AgentMemory, query: str, answer: str) -> None:
+    memory.store_many({"content": text} for text in (*ENGLISH, answer))
+    assert first(memory, query) == answer
+
+
+def test_the_word_as_it_is_asked_comes_before_its_other_way(memory: AgentMemory) -> None:
+    memory.store_many({"content": text} for text in ("The app is slow", "The application is slow"))
+    found = [hit.memory.content for hit in memory.search("application")]
+    assert found == ["The application is slow", "The app is slow"]

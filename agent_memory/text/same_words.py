@@ -1,0 +1,64 @@
+"""Words that people write in two ways: short and whole, British and American.
+
+Pure. Nothing here knows which words there are: whoever asks keeps those that stand in the store.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Final
+
+_SHORT: Final = """
+    acct/account addr/address admin/administrator/administration amt/amount app/application
+    appt/appointment apt/apartment auth/authentication/authorization/authorisation bday/birthday
+    bike/bicycle config/configuration db/database demo/demonstration dept/department
+    dev/development/developer dir/directory doc/document/documentation env/environment
+    exam/examination exec/executable/execution fav/favorite/favourite fb/facebook flu/influenza
+    fridge/refrigerator func/function gh/github govt/government gym/gymnasium hr/hour img/image
+    impl/implementation info/information insta/instagram intl/international js/javascript
+    k8s/kubernetes kg/kilogram km/kilometer/kilometre kube/kubernetes lab/laboratory lib/library
+    math/maths/mathematics max/maximum mgmt/management mgr/manager min/minimum/minute
+    mongo/mongodb msg/message mtg/meeting obj/object org/organization/organisation param/parameter
+    perf/performance pg/postgres/postgresql phone/telephone photo/photograph pic/picture
+    pkg/package plane/airplane/aeroplane postgres/postgresql prod/production prof/professor
+    pwd/password py/python qty/quantity ref/reference repo/repository spec/specification
+    stats/statistics tel/telephone ts/typescript tv/television uni/university util/utility
+    var/variable ver/version vet/veterinarian wk/week yr/year yt/youtube
+    aluminium/aluminum doughnut/donut grey/gray mum/mom pyjamas/pajamas sceptical/skeptical
+"""
+_SPELT: Final = tuple(
+    (re.compile(british), american, re.compile(made_british), other)
+    for british, american, made_british, other in (
+        (r"(?<=[a-z]{2})our", "or", r"(?<=[a-z]{2})or", "our"),  # "colour"; "four" is not "for"
+        (r"is(?=e[drs]?$|ing$|ation)", "iz", r"iz(?=e[drs]?$|ing$|ation)", "is"),  # "organise"
+        (r"ys(?=e[drs]?$|ing$)", "yz", r"yz(?=e[drs]?$|ing$)", "ys"),  # "analyse"
+        (r"(?<=[a-z]{2}[bt])re(?=s?$)", "er", r"(?<=[a-z]{2}[bt])er(?=s?$)", "re"),  # "centre"
+        # "travelled"; "filled" is not "filed".
+        (r"(?<=[a-z]{4}l)l(?=ed$|ing$|er)", "", r"(?<=[a-z]{4}l)(?<!ll)(?=ed$|ing$|er)", "l"),
+        (r"(?<=[a-z]{2}l)ogue(?=s?$)", "og", r"(?<=[a-z]{2}l)og(?=s?$)", "ogue"),  # "catalogue"
+        (r"enc(?=e)", "ens", r"ens(?=e)", "enc"),  # "licence"
+    )
+)
+"""What British English writes otherwise than American, and the other way round."""
+
+
+def same_words(word: str) -> set[str]:
+    """Return how a word in small letters is written too: "repository" for "repo", "color"."""
+    table = _table()
+    bases = (word, word.removesuffix("s"), f"{word.removesuffix('ies')}y")
+    forms = {form for base in bases for form in table.get(base, ())}
+    for british, american, made_british, other in _SPELT:
+        forms |= {british.sub(american, word), made_british.sub(other, word)}
+    return forms - {word}
+
+
+@cache
+def _table() -> dict[str, set[str]]:
+    table: dict[str, set[str]] = {}
+    for group in _SHORT.split():
+        short, *whole = group.split("/")
+        table.setdefault(short, set()).update(whole)
+        for form in whole:  # a document is no documentation, though "doc" is either
+            table.setdefault(form, set()).add(short)
+    return table
