@@ -440,12 +440,12 @@ import resource, signal, sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[2], str(Path(sys.argv[2]).parent)]
 from test_directory_export import made, write
-from agent_memory import StorageUnavailable
+from agent_memory import StorageFull
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, resource.RLIM_INFINITY))
 try:
     write(Path(sys.argv[1]), *(made(n, content="x" * 4000) for n in range(30)))
-except StorageUnavailable as error:
+except StorageFull as error:
     print("refused:", error)
 """
 
@@ -463,7 +463,7 @@ def test_a_file_that_may_not_grow_is_told_and_changes_nothing(tmp_path: Path) ->
     ]
     done = subprocess.run(code, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("refused: "), done.stderr
-    assert "cannot be written" in done.stdout
+    assert "does not fit" in done.stdout
     assert files(tmp_path / "folder", backups=True) == before
 
 

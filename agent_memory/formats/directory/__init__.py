@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import ValidationError
-from agent_memory.formats.directory.commit import complete, told_failures
+from agent_memory.formats.directory.commit import complete
 from agent_memory.formats.directory.layout import MAIN_FILES, is_e_folder
 from agent_memory.formats.directory.lock import held
 from agent_memory.formats.directory.reader import read_file, read_folder
@@ -17,6 +17,7 @@ from agent_memory.formats.jsonl import parse_object
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.portable import Entry
+from agent_memory.runtime.files import translated_errors
 
 _TYPES: Final = frozenset(kind.value for kind in MemoryKind)
 
@@ -54,7 +55,7 @@ class Directory(Codec):
         The folder's lock is held meanwhile, unless it cannot be written. What an export that was
         cut short had ready is put into place first.
         """
-        with told_failures(path, "read"):
+        with translated_errors(path, "read"):
             if not path.is_dir():
                 yield from read_file(path)
                 return

@@ -8,17 +8,16 @@ cut short, whoever reads or writes the folder next completes it.
 from __future__ import annotations
 
 import contextlib
-import errno
 import filecmp
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
-from agent_memory.errors import StorageError, StorageFull, StorageUnavailable, ValidationError
+from agent_memory.errors import StorageError, ValidationError
 from agent_memory.formats.directory.layout import (
     ARCHIVE,
     BACKUPS,
@@ -40,18 +39,6 @@ from agent_memory.runtime.files import make_private_folder, open_private, sync_t
 
 _LIST: Final = "files.txt"
 """The names of the new files, one a line, in the order in which they are put into place."""
-
-
-@contextlib.contextmanager
-def told_failures(path: Path, done: str = "written") -> Iterator[None]:
-    """Raise what the system refuses in the body as ``StorageFull`` or ``StorageUnavailable``."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            message = f"{path} does not fit: free space on its disk. Nothing stored was lost"
-            raise StorageFull(message) from error
-        raise StorageUnavailable(f"{path} cannot be {done}: {error}") from error
 
 
 def refuse_links(folder: Path) -> None:

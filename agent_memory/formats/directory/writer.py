@@ -19,7 +19,6 @@ from agent_memory.formats.directory.commit import (
     complete,
     refuse_links,
     stage,
-    told_failures,
 )
 from agent_memory.formats.directory.index import Index
 from agent_memory.formats.directory.layout import (
@@ -42,7 +41,7 @@ from agent_memory.formats.directory.shape import misfit, shaped
 from agent_memory.formats.protocol import Source, Written
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.memory import Memory
-from agent_memory.runtime.files import make_private_folder, open_private
+from agent_memory.runtime.files import make_private_folder, open_private, translated_errors
 
 _PARTS: Final = ".further"
 _MAX_OPEN: Final = 32
@@ -51,10 +50,10 @@ _MAX_OPEN: Final = 32
 
 def write_folder(folder: Path, source: Source) -> Written:
     """Write a store as E's folder. Raises ``ValidationError`` if something else stands there."""
-    with told_failures(folder):
+    with translated_errors(folder, "written"):
         is_new = _is_made(folder)
     try:
-        with held(folder, to_write=True), told_failures(folder):
+        with held(folder, to_write=True), translated_errors(folder, "written"):
             complete(folder)
             return _written(folder, source)
     finally:
