@@ -156,8 +156,14 @@ def _varied(
     if has_compounds:
         alternatives |= forms.parts_of(nowhere - alternatives.keys())
     alternatives |= other_lengths(vocabulary, terms)
-    if not request.query.isascii() or any(map(has_dense, sample)):
-        alternatives = _with_widths(vocabulary, terms, alternatives)
+    has_wide = has_dense(request.query) or any(map(has_dense, sample))
+    widths = {
+        term.word: width
+        for term in terms
+        if (has_wide or not term.written.isascii()) and (width := other_width(term.written))
+    }
+    if widths:
+        alternatives = _with_widths(vocabulary, widths, alternatives)
     # "Kind" and "see" are a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
     return [
@@ -170,10 +176,9 @@ def _varied(
 
 
 def _with_widths(
-    vocabulary: Vocabulary, terms: Iterable[Term], alternatives: Alternatives
+    vocabulary: Vocabulary, widths: Mapping[str, str], alternatives: Alternatives
 ) -> Alternatives:
-    """Add to the alternatives of words what stands for them in letters of another width."""
-    widths = {term.word: width for term in terms if (width := other_width(term.written))}
+    """Add to the alternatives of words how they are written in letters of another width."""
     token_of = dict(zip(widths, vocabulary.tokens(list(widths.values())), strict=True))
     counts = vocabulary.counts(set(token_of.values()), ())
     known = {word: token for word, token in token_of.items() if token in counts}

@@ -23,7 +23,9 @@ _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM memories"
 _SELECT_REVIEWS: Final = """
 SELECT m.id, r.replaced_by, r.confidence, r.reasoning, r.proposed_at, r.session_id
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
-WHERE r.dismissed_at IS NULL AND (m.id {among} OR r.replaced_by {among}) ORDER BY r.review_id"""
+WHERE r.dismissed_at IS NULL
+AND (r.seq IN (SELECT seq FROM memories WHERE id {among}) OR r.replaced_by {among})
+ORDER BY r.review_id"""
 
 
 class MemoryRowTable(Table):
