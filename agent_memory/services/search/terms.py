@@ -157,13 +157,7 @@ def _varied(
         alternatives |= forms.parts_of(nowhere - alternatives.keys())
     alternatives |= other_lengths(vocabulary, terms)
     has_wide = has_dense(request.query) or any(map(has_dense, sample))
-    widths = {
-        term.word: width
-        for term in terms
-        if (has_wide or not term.written.isascii()) and (width := other_width(term.written))
-    }
-    if widths:
-        alternatives = _with_widths(vocabulary, widths, alternatives)
+    alternatives = _with_widths(vocabulary, terms, alternatives, has_wide=has_wide)
     # "Kind" and "see" are a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
     return [
@@ -176,9 +170,19 @@ def _varied(
 
 
 def _with_widths(
-    vocabulary: Vocabulary, widths: Mapping[str, str], alternatives: Alternatives
+    vocabulary: Vocabulary, terms: Iterable[Term], alternatives: Alternatives, *, has_wide: bool
 ) -> Alternatives:
-    """Add to the alternatives of words how they are written in letters of another width."""
+    """Add to the alternatives of words how they are written in letters of another width.
+
+    ``has_wide`` tells that the store, or the query, is in a script that has such letters.
+    """
+    widths = {
+        term.word: width
+        for term in terms
+        if (has_wide or not term.written.isascii()) and (width := other_width(term.written))
+    }
+    if not widths:
+        return alternatives
     token_of = dict(zip(widths, vocabulary.tokens(list(widths.values())), strict=True))
     counts = vocabulary.counts(set(token_of.values()), ())
     known = {word: token for word, token in token_of.items() if token in counts}
