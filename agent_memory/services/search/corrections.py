@@ -79,18 +79,18 @@ def other_lengths(vocabulary: Vocabulary, terms: Iterable[Term]) -> Alternatives
 
 def corrections(
     vocabulary: Vocabulary,
-    nowhere: Sequence[Term],
-    asked: Collection[str],
+    unknown: Sequence[Term],
+    asked_words: Collection[str],
     *,
     has_compounds: bool = False,
 ) -> Alternatives:
     """Return the words of the vocabulary that may have been meant by words that are nowhere.
 
-    What is ``asked`` for by itself is not meant: who says "Java" and "JavaScript" means both.
+    One of ``asked_words`` is not meant by another: who says "Java" and "JavaScript" means both.
     ``has_compounds`` tells that the store is in a language that writes them as single words.
     """
-    misspelt = [term for term in nowhere if len(term.written) >= SHORTEST_MISSPELT]
-    short = [term for term in nowhere if len(term.written) < SHORTEST_MISSPELT]
+    misspelt = [term for term in unknown if len(term.written) >= SHORTEST_MISSPELT]
+    short = [term for term in unknown if len(term.written) < SHORTEST_MISSPELT]
     corrected = [*misspelt[:MOST_CORRECTED], *short[:MOST_CORRECTED]]
     if not corrected:
         return {}
@@ -104,7 +104,7 @@ def corrections(
         },
         map(_beginning, corrected),
     )
-    counts = {token: count for token, count in counts.items() if token not in asked}
+    counts = {token: count for token, count in counts.items() if token not in asked_words}
     chosen = {
         term.word: _meant_instead(
             vocabulary,

@@ -144,17 +144,17 @@ def _varied(
     languages = languages_of(sample, request.query)
     forms = _Forms(vocabulary, request.query, terms, variable, unknown, languages)
     alternatives = forms.alternatives()
-    nowhere = unknown - alternatives.keys()
+    unmatched = unknown - alternatives.keys()
     asked_in = JOINING if language is None else JOINING & {language}
     has_compounds = not asked_in.isdisjoint(languages_in(sample))
     alternatives |= corrections(
         vocabulary,
-        [term for term in variable if term.word in nowhere],
+        [term for term in variable if term.word in unmatched],
         {term.word for term in terms},
         has_compounds=has_compounds,
     )
     if has_compounds:
-        alternatives |= forms.parts_of(nowhere - alternatives.keys())
+        alternatives |= forms.parts_of(unmatched - alternatives.keys())
     alternatives |= other_lengths(vocabulary, terms)
     has_wide = has_dense(request.query) or any(map(has_dense, sample))
     alternatives = _with_widths(vocabulary, terms, alternatives, has_wide=has_wide)
