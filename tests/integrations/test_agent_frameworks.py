@@ -97,6 +97,25 @@ def test_pydantic_ai(memory: AgentMemory) -> None:
     check(memory, results)
 
 
+@pytest.mark.parametrize("arguments", ["null", "[]", '"{}"', "7"])
+def test_pydantic_ai_tells_the_model_of_arguments_that_are_no_object(
+    memory: AgentMemory, arguments: str
+) -> None:
+    answers: list[str] = []
+
+    def model(messages: list[ModelMessage], _: AgentInfo) -> TypedResponse:
+        if len(messages) == 1:
+            return TypedResponse(parts=[ToolCallPart("memory_store", arguments)])
+        answers.append(str(messages[-1].parts))
+        return TypedResponse(parts=[TextPart("done")])
+
+    agent = TypedAgent(FunctionModel(model), tools=agent_tools(MemoryTools(memory)))
+    assert asyncio.run(agent.run("hello")).output == "done"
+    (answer,) = answers
+    assert "should be an object" in answer
+    assert memory.count() == 0
+
+
 @pytest.mark.parametrize("make", [function_tools, agent_tools])
 def test_every_tool_is_there_with_its_description(memory: AgentMemory, make: Any) -> None:
     tools = make(MemoryTools(memory))
