@@ -24,14 +24,12 @@ ROLES: Final = {
 """What programs call those who speak. LangChain says it as the message's ``type``."""
 _NO_SPEECH: Final = frozenset(
     """
-    tool function toolmessage functionmessage remove removemessage
-    function_call function_call_output custom_tool_call custom_tool_call_output
-    computer_call computer_call_output web_search_call file_search_call code_interpreter_call
-    image_generation_call local_shell_call local_shell_call_output mcp_call mcp_list_tools
-    mcp_approval_request mcp_approval_response reasoning item_reference compaction
+    tool function remove reasoning item_reference compaction compaction_trigger program
+    additional_tools configuration_update mcp_list_tools mcp_approval_request mcp_approval_response
     """.split()
 )
-"""Roles and types of entries that nobody says."""
+_CALLS: Final = ("_call", "_output")
+"""Roles and types of entries that nobody says, and how those of tools end: each year has more."""
 _TEXTS: Final = frozenset(("text", "input_text", "output_text"))
 _IMAGES: Final = frozenset(("image", "image_url", "input_image"))
 _WRAPPERS: Final = ("data", "kwargs")
@@ -115,10 +113,13 @@ def _fields(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, int]:
     What is wrong is left as it is, for the model to refuse.
     """
     speaker = entry.get("role") or entry.get("type")
-    word = speaker.strip().lower() if isinstance(speaker, str) else speaker
-    if isinstance(word, str) and word in _NO_SPEECH:
-        return None, 1
-    role = ROLES.get(word.removesuffix("message"), word) if isinstance(word, str) else word
+    role: object = speaker
+    if isinstance(speaker, str):
+        word = speaker.strip().lower()
+        name = word.removesuffix("chunk").removesuffix("message")  # LangChain's classes
+        if name in _NO_SPEECH or name.endswith(_CALLS):
+            return None, 1
+        role = ROLES.get(name, word)
     fields = {name: entry[name] for name in ("timestamp", "metadata") if name in entry}
     fields |= {"role": role, "name": entry.get("name") or None}
     content = entry.get("content")

@@ -20,7 +20,7 @@ SPOKEN = [
 ]
 PASSED_OVER = {
     "openai_chat.json": 2,
-    "openai_responses.json": 3,
+    "openai_responses.json": 6,
     "anthropic.json": 2,
     "langchain.json": 1,
     "amplifier.jsonl": 2,
