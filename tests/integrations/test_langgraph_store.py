@@ -255,6 +255,14 @@ def test_the_times_are_those_of_the_first_put_and_the_last(
     assert (item.created_at, item.updated_at) == (first, first + timedelta(days=2))
 
 
+def test_the_memory_that_a_store_opens_has_its_clock(root: Path, clock: Clock) -> None:
+    with AgentMemoryStore("bob", root=root, clock=clock) as store:
+        store.put(USERS, "k", {"a": 1})
+        item = store.get(USERS, "k")
+    assert item is not None
+    assert item.updated_at == clock.now
+
+
 # Batches ------------------------------------------------------------------------------------
 
 

@@ -99,7 +99,7 @@ class AgentMemoryStore(BaseStore):
     ) -> None:
         self._is_owner = isinstance(memory, str)
         self.memory: MemoryOrSession = (
-            AgentMemory(memory, **options) if isinstance(memory, str) else memory
+            AgentMemory(memory, clock=clock, **options) if isinstance(memory, str) else memory
         )
         self._prefix = self.memory.id_prefix
         self._fields = None if fields is None else list(fields)
