@@ -55,7 +55,8 @@ class LifecycleVerbs(OpenMemory):
 
         It gets their tags, the highest importance, and what their metadata have beyond its own, as
         ``store`` with ``on_duplicate="merge"`` does. All or none, and one ``undo`` takes all of it
-        back. Raises ``MemoryNotFound``, and ``ValidationError`` where ``keep`` is among the others.
+        back. Raises ``MemoryNotFound``, and ``ValidationError`` where ``keep`` is among the others,
+        or one of them is about another user or of another run.
         """
         kept, ids = check_id("keep", keep), check_ids(others)
         if not ids or kept in ids:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_memory.errors import MemoryNotFound, opened_read_only
+from agent_memory.errors import MemoryNotFound, ValidationError, opened_read_only
 from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import SecretScanner
@@ -70,6 +70,7 @@ class LifecycleService(Service):
             with recorded(self._engine, "merge", session_id, now):
                 for memory_id in others:
                     kept, other = memory_of(self._engine, keep), memory_of(self._engine, memory_id)
+                    _refuse_of_another(kept, other)
                     duplicates.merge(self._engine, kept, other, now=now)
                     self._engine.memory_rows.delete(memory_id)
             return memory_of(self._engine, keep)
@@ -216,3 +217,15 @@ class LifecycleService(Service):
         require(self._engine, Capability.FILE_BACKUP)
         with self._engine.read():  # which refuses another agent's file in the place of this one
             return self._engine.files.list_backups()
+
+
+def _refuse_of_another(kept: Memory, other: Memory) -> None:
+    """Refuse to merge what is about another user, or of another run: it would become theirs."""
+    for name in ("user_id", "run_id"):
+        of_kept, of_other = getattr(kept, name), getattr(other, name)
+        if of_kept != of_other:
+            message = (
+                f"{other.id} has the {name} {of_other!r}, and {kept.id} {of_kept!r}: what is one's"
+                " would become another's; `update` gives both the same"
+            )
+            raise ValidationError.of("others", message, other.id)

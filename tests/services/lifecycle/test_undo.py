@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -141,6 +142,19 @@ def test_a_merge_needs_others(memory: AgentMemory, others: list[str]) -> None:
     with pytest.raises(MemoryNotFound, match="mem-3"):
         memory.merge("mem-1", ["mem-2", "mem-3"])
     assert memory.count() == 2
+
+
+@pytest.mark.parametrize("owner", [{"user_id": "ben"}, {"user_id": "ann", "run_id": "work"}, {}])
+def test_a_merge_gives_nobody_what_is_anothers(memory: AgentMemory, owner: dict[str, Any]) -> None:
+    mine = memory.store("I live in Oslo", user_id="ann", id="mine")
+    same = memory.store("I live in Oslo", user_id="ann", id="same", on_duplicate="keep")
+    other = memory.store("I live in Oslo", id="other", tags=["home"], **owner)
+    for keep, gone in ((mine, other), (other, mine)):
+        with pytest.raises(ValidationError, match=f"{gone} has the .*_id .*, and {keep} "):
+            memory.merge(keep, [same, gone] if keep == mine else [gone])
+    assert memory.count() == 3
+    memory.update(other, user_id="ann", run_id=None)
+    assert memory.merge(mine, [same, other]).tags == ["home"]
 
 
 def test_changes_of_other_fields_do_not_stand_in_the_way(memory: AgentMemory) -> None:
