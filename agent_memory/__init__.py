@@ -3,11 +3,11 @@
 from importlib import import_module as _import_module
 from typing import Final as _Final
 
-# The public names, each once, with the module that defines them. A module is imported when one of
-# its names is first asked for: a command may take 200 ms to start, and document C's records, the
-# sessions and the graph alone cost 40 of them, for what few need.
-# After a change run `python tests/test_public_names.py`, which writes __init__.pyi, the same names
-# for type checkers.
+# The public names, each listed once, by the module that defines them. A module is imported when one
+# of its names is first used: a command may take 200 ms to start, and document C's records, the
+# sessions and the graph alone would cost 40 of them, though few callers need them.
+# After a change run `python tests/test_public_names.py`, which writes the same names to
+# __init__.pyi, for type checkers.
 _NAMES: _Final = {
     "api.async_memory": "MemoryStorage",
     "api.graph": "MemoryGraph",

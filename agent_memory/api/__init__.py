@@ -1,1 +1,1 @@
-"""The facade: ``AgentMemory`` and what stands beside it. It validates, delegates and tells."""
+"""The public API: ``AgentMemory`` and what belongs beside it. It validates and delegates."""

@@ -1,4 +1,4 @@
-"""Arguments of the verbs: each checked and made into a model, or refused with our errors."""
+"""Checks the arguments of the verbs and turns them into models, or raises our own errors."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def validate_fields(
     categories: Sequence[str],
     at: Sequence[int] = (),
 ) -> Model:
-    """Return the model of what a caller says of a memory; ``at`` is its place in a list.
+    """Return the model for one memory's fields; ``at`` is its position in a list.
 
-    ``categories`` are those that the agent's own settings add to the nine.
+    ``categories`` are the agent's own, beside the nine built-in ones.
     """
     if not isinstance(fields, Mapping):
         message = "must be a mapping with a content"
@@ -52,7 +52,7 @@ def validate_fields(
 
 
 def check_items(items: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
-    """Return a list of what is to be stored, or raise ``ValidationError`` for what is no list."""
+    """Return the items to store as a list, or raise ``ValidationError`` if they are not a list."""
     if isinstance(items, str | Mapping) or not isinstance(items, Iterable):
         raise ValidationError.of("items", "must be a list of mappings", items)
     return items
@@ -61,9 +61,9 @@ def check_items(items: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any
 def build_memories(
     items: Iterable[Mapping[str, Any]], make: Callable[[Mapping[str, Any], int], Memory]
 ) -> tuple[list[Memory], frozenset[str], list[frozenset[str]]]:
-    """Return a memory of each item, the ids that were generated, and the fields that each sets.
+    """Return a memory for each item, the ids that were generated, and the fields each item sets.
 
-    Raises ``ValidationError`` that lists all that are wrong, by their place.
+    Raises a single ``ValidationError`` that lists every invalid item by its position.
     """
     memories: list[Memory] = []
     generated_ids: set[str] = set()
@@ -93,14 +93,14 @@ def build_memories(
 
 
 def check_duplicate_policy(value: DuplicatePolicy | None) -> DuplicatePolicy | None:
-    """Return what is to be done with duplicates, or raise ``ValidationError``."""
+    """Return what to do with duplicates, or raise ``ValidationError``."""
     if value is None or callable(value) or is_decision(value):
         return value
     raise ValidationError.of("on_duplicate", "must be keep, merge, refuse or a function", value)
 
 
 def check_secret_policy(value: SecretPolicy | None) -> SecretPolicy | None:
-    """Return what is to be done with secrets, or raise ``ValidationError``."""
+    """Return what to do with secrets, or raise ``ValidationError``."""
     if value is None or callable(value) or is_secret_decision(value):
         return value
     message = "must be warn, mask, refuse, keep or a function"
@@ -110,7 +110,7 @@ def check_secret_policy(value: SecretPolicy | None) -> SecretPolicy | None:
 def join_filters(
     filters: SearchFilters | Mapping[str, Any] | None, **arguments: object
 ) -> SearchFilters:
-    """Join filters with the arguments of a verb, so that neither can widen or undo the other."""
+    """Combine filters with the arguments of a verb, so that neither can widen or undo the other."""
     base = validate_model(SearchFilters, filters)
     named = {name: value for name, value in arguments.items() if value is not None}
     twice = sorted(named.keys() & base.model_fields_set)
@@ -123,7 +123,7 @@ def join_filters(
 
 
 def parse_date_range(since: Time | None, until: Time | None) -> dict[str, datetime | None] | None:
-    """Return the two ends of a span, or ``None`` for no span."""
+    """Return the two ends of a range, or ``None`` if neither is given."""
     if since is None and until is None:
         return None
     start = None if since is None else parse_moment("since", since)
@@ -146,12 +146,12 @@ def parse_moment(
 
 
 def parse_as_of(value: Time) -> datetime:
-    """Return the time at which something stood; a date alone is the end of its day, as until."""
+    """Return the moment that ``as_of`` means; a date without a time is the end of that day."""
     return parse_moment("as_of", value, read=parse_end)
 
 
 def check_order(order: str) -> MemoryOrder:
-    """Return how a list is sorted, or raise ``ValidationError``."""
+    """Return the sort order of a list, or raise ``ValidationError``."""
     try:
         return MemoryOrder(order)
     except ValueError as error:
@@ -160,9 +160,9 @@ def check_order(order: str) -> MemoryOrder:
 
 
 def check_existing_path(path: str | os.PathLike[str]) -> str:
-    """Return the path of a file or folder that is there, or raise ``ValidationError``.
+    """Return the path of an existing file or folder, or raise ``ValidationError``.
 
-    Raises ``StorageUnavailable`` where nobody can say.
+    Raises ``StorageUnavailable`` when it cannot be determined whether the path exists.
     """
     if not isinstance(path, str | os.PathLike):
         raise ValidationError.of("path", f"must be a path, not a {type(path).__name__}", path)
@@ -173,7 +173,7 @@ def check_existing_path(path: str | os.PathLike[str]) -> str:
 
 
 def check_ids(memory_ids: str | Iterable[str]) -> list[str]:
-    """Return ids of memories, given one or several, each once and in their order."""
+    """Return memory ids, given as one or several, without repeats and in their order."""
     if not isinstance(memory_ids, str | Iterable):
         raise ValidationError.of("memory_ids", "must be an id, or a list of ids", memory_ids)
     several = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
@@ -188,7 +188,8 @@ def check_ids(memory_ids: str | Iterable[str]) -> list[str]:
 def check_id(name: str, memory_id: str) -> str:
     """Return the id of one memory.
 
-    What is no text is ``ValidationError``, what no memory can have ``MemoryNotFound``.
+    Raises ``ValidationError`` if it is not a string, and ``MemoryNotFound`` if no memory can have
+    such an id.
     """
     if not isinstance(memory_id, str):
         raise ValidationError.of(name, "must be the id of a memory", memory_id)
@@ -197,16 +198,16 @@ def check_id(name: str, memory_id: str) -> str:
 
 
 def check_fraction(threshold: float, *, name: str = "similarity_threshold") -> float:
-    """Return a similarity, or another share of 0 to 1, or raise ``ValidationError``."""
+    """Return a similarity or another share from 0 to 1, or raise ``ValidationError``."""
     if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
         raise ValidationError.of(name, "must be 0 to 1", threshold)
     return threshold
 
 
 def choose_embedder(spec: EmbedderSpec) -> EmbedderSpec:
-    """Return which embedder is wanted: given, else from the environment, else the file's.
+    """Return the embedder to use: the argument, else the environment variable, else the file's own.
 
-    Raises ``ConfigurationError`` for a name that there is not, and for what is no embedder.
+    Raises ``ConfigurationError`` for an unknown name or for an object that is not an embedder.
     """
     if isinstance(spec, str) and spec == "auto":
         spec = os.environ.get(EMBEDDER_VARIABLE, "").strip() or spec

@@ -1,4 +1,4 @@
-"""``MemoryStorage``: the asynchronous face of the same memory, as document D has it."""
+"""``MemoryStorage``: the asynchronous interface to the same memory, as document D defines it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Result = TypeVar("Result")
 
 
 class MemoryStorage:
-    """The interface behind ``await``: ``await storage.store(…)``, ``search(…)``, ``get(…)``.
+    """The asynchronous interface: ``await storage.store(…)``, ``search(…)``, ``get(…)``.
 
-    It takes what ``AgentMemory`` takes. Each verb is done in a thread, so that the event loop does
-    not wait for the disk. Use it as an asynchronous context manager, or ``await close()``.
+    It takes the arguments of ``AgentMemory``. Each verb runs in a thread, so the event loop never
+    waits for the disk. Use it as an asynchronous context manager, or ``await close()``.
 
-    The memory is opened where this is made, and what is wrong with it is said there. That takes a
-    millisecond; but a file of an older version is upgraded, and a server that does not answer is
-    waited for, for ten seconds. ``await asyncio.to_thread(MemoryStorage, "bob")`` makes it where
-    nobody waits.
+    The constructor opens the memory, and raises if that fails. Opening takes about a millisecond,
+    but an older file is upgraded first, and a server that does not answer is waited for up to ten
+    seconds. To keep the event loop free meanwhile, construct it in a thread: ``await
+    asyncio.to_thread(MemoryStorage, "bob")``.
     """
 
     @with_options_in_signature
@@ -49,8 +49,8 @@ class MemoryStorage:
     ) -> str:
         """Store a memory and return its id.
 
-        One that is cancelled, by a timeout too, may be stored all the same. With an ``id`` it can
-        be tried again: the same content under the same id is stored once.
+        If the call is cancelled, for example by a timeout, the memory may have been stored all the
+        same. Pass an ``id`` to retry safely: the same content under the same id is stored once.
         """
         return await _in_thread(self._memory.store, content, tags=tags, id=id)
 
@@ -59,7 +59,7 @@ class MemoryStorage:
     ) -> list[Memory]:
         """Return the memories that answer a question, best first, each with its score.
 
-        Each is a ``ScoredMemory``: a ``Memory`` with ``relevance_score``.
+        Each is a ``ScoredMemory``: a ``Memory`` with a ``relevance_score``.
         """
         hits = await _in_thread(self._memory.search, query, limit, since=since)
         return [
@@ -72,7 +72,7 @@ class MemoryStorage:
         return await _in_thread(self._memory.get, memory_id)
 
     async def statistics(self, since: datetime | None = None, limit: int = 10) -> MemoryStatistics:
-        """Return figures of the memory over time, as ``AgentMemory.statistics`` does."""
+        """Return figures about the memory over time, as ``AgentMemory.statistics`` does."""
         return await _in_thread(self._memory.statistics, since=since, limit=limit)
 
     async def close(self) -> None:

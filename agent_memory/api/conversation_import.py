@@ -1,9 +1,9 @@
-"""What conversations of other programs say that lasts: found by the rules of ``add``.
+"""Imports what is worth keeping from other programs' conversations, found by the rules of ``add``.
 
-The import stays one transaction: what one fact can correct in another ("I moved to Rome") is added
-to a private store that goes again, in the order in which the conversations were held. What that
-store knows and asks in the end is imported, and so are all other facts. (To add them all would take
-searches and a commit each: more than five minutes for 10,000 messages.)
+The import stays one transaction. Facts that can correct one another ("I moved to Rome") are added,
+in the order in which the conversations took place, to a private temporary store. What that store
+knows, and what it would ask, is imported in the end, together with all other facts. (Adding every
+fact directly would take a search and a commit each: more than five minutes for 10,000 messages.)
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _NO_TIME: Final = "1970-01-01T00:00:00.000000Z"
 
 
 class LearningMemory(Protocol):
-    """What is asked of the memory that conversations are added to."""
+    """What is needed of the memory to which conversations are added."""
 
     session_id: str
 
@@ -54,15 +54,15 @@ class LearningMemory(Protocol):
         """Learn from a conversation."""
 
     def dump(self) -> AbstractContextManager[Source]:
-        """Give the body everything that it knows."""
+        """Give the body everything that the memory holds."""
 
 
 def facts_of(
     reader: Conversations, path: Path, opened: Callable[[Path], LearningMemory]
 ) -> Iterator[Entry | PassedOver]:
-    """Yield what the conversations of a file say that lasts, and what else the file tells.
+    """Yield the lasting facts in a file's conversations, and everything else the file holds.
 
-    ``opened`` makes a memory at a path.
+    ``opened`` opens a memory at a path.
     """
     with _Aside() as talks, file_storage().private_folder() as folder:
         for item in reader.contents(path):

@@ -1,4 +1,4 @@
-"""The verbs of document C: adding conversations, deciding reviews, sessions, and all at once."""
+"""The verbs of document C: learning from conversations, reviews, and whole scopes."""
 
 from __future__ import annotations
 
@@ -56,42 +56,44 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         strict: bool = False,
         is_confidential: bool = False,
     ) -> AddMemoryResponse:
-        """Keep what a conversation says, and return what was done.
+        """Learn from a conversation, and return what was done.
 
-        ``messages`` have ``role``, ``content`` and more, one or a list, or a text. Their
-        facts are extracted, each is compared with what is known about the same user (and of the
-        same run, if one is given), and decided: a new memory, a new text for one that is there, one
-        deleted, or nothing. All of it is one transaction, and one ``undo``; old texts stay in the
-        history. Of system messages nothing is kept.
+        ``messages`` is one message, a list of them, or a text; each has ``role``, ``content`` and
+        more. Facts are extracted from them. Each is compared with what is known about the same user
+        (and run, if one is given) and leads to a new memory, a changed one, a deleted one, or
+        nothing. All of it is one transaction and one ``undo``, and replaced texts stay in the
+        history. System messages are ignored.
 
-        ``llm`` does both with a language model: an object of the protocol ``LanguageModel``, a
-        function, ``"openai:gpt-4.1-mini"``, ``"anthropic:…"``, or settings' ``llm``. Without one
-        it is done by rules, which keep statements as they were said and change little. A model that
-        fails, or whose answers cannot be used, loses nothing: what was said is kept as it was said,
-        and ``metadata.problems`` says so. It is waited for once. What is decided with less than
-        ``min_confidence`` (0 to 1), or may not be deleted (``may_delete``), is put in question: see
-        ``reviews``.
+        ``llm`` lets a language model extract and decide: an object of the protocol
+        ``LanguageModel``, a function, ``"openai:gpt-4.1-mini"``, ``"anthropic:…"``, or the ``llm``
+        part of the settings. Without one, rules do it: they keep statements word for word and
+        change little. If the model fails or its answers cannot be used, nothing is lost: the
+        messages are kept as they are and ``metadata.problems`` says why. A provider that failed is
+        not called again within the same ``add``. A decision with a confidence under
+        ``min_confidence`` (0 to 1), or a deletion while ``may_delete`` is false, is not carried out
+        but put up for review: see ``reviews``.
 
-        With ``graph`` what the memories say of relationships goes into ``AgentMemory.graph``, in
-        the same transaction: of a memory that is changed, what it says no more is closed.
+        With ``graph``, the relationships that the memories state are added to ``AgentMemory.graph``
+        in the same transaction. When a memory is changed, relationships that it no longer states
+        are closed.
 
-        Transcripts of OpenAI, Anthropic, LangChain, Amplifier and MCP are taken as they are. What
-        nobody said, such as a call of a tool, is passed over (``metadata.passed_over``), and a
-        message that cannot be read is left out and told, unless ``strict``. A mapping may be a
+        Transcripts of OpenAI, Anthropic, LangChain, Amplifier and MCP are accepted as they are.
+        Messages that nobody said, such as tool calls, are skipped (``metadata.passed_over``).
+        Unreadable messages are left out and reported, or refused if ``strict``. A mapping may be a
         whole request, with ``user_id``, ``run_id``, ``agent_id``, ``category``, ``tags`` and
-        ``metadata`` beside its messages; what disagrees with an argument is refused, and so is a
-        key that such a request has not (``userId``). The answer's ``facts`` and ``operations`` tell
-        what was extracted, and decided why.
+        ``metadata`` beside its messages. An unknown key (``userId``) or a value that contradicts an
+        argument is refused. In the result, ``facts`` and ``operations`` show what was extracted and
+        why it was decided as it was.
 
-        ``metadata`` is kept with each new memory; its ``category`` and ``tags`` become the
-        memory's. ``infer=False`` stores each message as it is, one of over 10,000 characters as
-        several memories. ``dry_run`` only tells. The two prompts replace the instructions that a
-        model is given. ``is_confidential`` tells of what the file refuses no more than that: a
-        session says so. Secrets are treated as the setting ``on_secret`` says; of what was stored,
-        ``metadata.secrets`` tells them.
+        ``metadata`` is kept with each new memory; its ``category`` and ``tags`` become the memory's
+        own. ``infer=False`` stores each message as it is, split into several memories beyond 10,000
+        characters. ``dry_run`` only reports. The two prompts replace the model's built-in
+        instructions. With ``is_confidential``, which sessions set, a refusal reveals nothing about
+        the rest of the file. Secrets are treated as the setting ``on_secret`` says;
+        ``metadata.secrets`` lists those stored.
 
-        Raises ``ValidationError`` for messages or ids that cannot be taken, ``ConfigurationError``
-        for a model that cannot be had.
+        Raises ``ValidationError`` for messages or ids that cannot be used, and
+        ``ConfigurationError`` when the model is not available.
         """
         from agent_memory.extraction import add, pipeline  # noqa: PLC0415 - an edge
 
@@ -140,21 +142,21 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
     # Reviews ----------------------------------------------------------------------------------
 
     def reviews(self) -> list[Review]:
-        """Return the memories that a conversation put in question, oldest first."""
+        """Return the memories that wait for a decision of yours, oldest first."""
         return self._store.decisions.reviews()
 
     def approve(self, review_id: int) -> Memory:
-        """Delete the memory in question, and return it as it was; ``undo`` brings it back.
+        """Delete the memory under review and return it as it was; ``undo`` brings it back.
 
-        Raises ``ValidationError`` for a review that there is not.
+        Raises ``ValidationError`` if there is no such review.
         """
         check_whole_number("review_id", review_id, lowest=1)
         return self._store.decisions.approve(review_id, session_id=self.session_id)
 
     def dismiss(self, review_id: int) -> Review:
-        """Keep the memory in question, and return what the question was; ``undo`` asks it again.
+        """Keep the memory under review, close the review and return it; ``undo`` opens it again.
 
-        Raises ``ValidationError`` for a review that there is not.
+        Raises ``ValidationError`` if there is no such review.
         """
         check_whole_number("review_id", review_id, lowest=1)
         return self._store.decisions.dismiss(review_id, session_id=self.session_id)
@@ -170,7 +172,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         limit: int = 100,
         offset: int = 0,
     ) -> list[Memory]:
-        """Return the memories of a scope, newest first: of all, where none is given."""
+        """Return the memories of a scope, newest first; without a scope, all of them."""
         scope = join_filters(filters, user_id=user_id, run_id=run_id)
         limit = check_whole_number("limit", limit, lowest=1)
         offset = check_whole_number("offset", offset, lowest=0)
@@ -186,7 +188,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         """Delete the memories of a scope, archived ones too, and return them as they were.
 
         They stay in the history, and one ``undo`` brings all of them back. Raises
-        ``ValidationError`` where no scope is given: ``reset`` deletes everything.
+        ``ValidationError`` if no scope is given: ``reset`` is the verb that deletes everything.
         """
         scope = join_filters(filters, user_id=user_id, run_id=run_id)
         if not scope.are_narrowing():
@@ -203,10 +205,10 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         return self._store.lifecycle.delete(ids, session_id=self.session_id)
 
     def reset(self, *, confirm: str) -> int:
-        """Delete every memory, and return how many there were; the file is backed up before.
+        """Delete every memory and return how many there were. The file is backed up first.
 
-        ``confirm`` must be the agent's id. They stay in the history, and one ``undo`` brings all of
-        them back. ``erase`` is what leaves nothing. Raises ``ValidationError``.
+        ``confirm`` must be the agent's id. The memories stay in the history, and one ``undo``
+        brings all of them back; use ``erase`` to leave nothing. Raises ``ValidationError``.
         """
         if confirm != self.agent_id:
             message = f"must be the agent's id, {self.agent_id!r}: every memory is deleted"

@@ -1,4 +1,4 @@
-"""``memory.graph``: whom and what the memories speak of, and what holds between them, and when."""
+"""``memory.graph``: the entities that the memories mention, how they are related, and when."""
 
 from __future__ import annotations
 
@@ -47,25 +47,26 @@ MAX_DEPTH: Final = 8
 
 
 class MemoryGraph(WithCheckedFlags):
-    """The graph of an agent's memories, in the same file. ``AgentMemory.graph`` is one.
+    """The graph of an agent's memories, kept in the same file; it is ``AgentMemory.graph``.
 
-    Entities are known by their names: case, white space and forms of Unicode do not count, aliases
-    are names too, and ``USER_ID``, ``user``, ``I`` and ``me`` are the user of the graph. A
-    relationship is a verb (``works_at``; "works at" is the same). What was read from memories
-    (``memory_id``) is out of sight while none of those is there, and comes back with them; when
-    they are erased, it is gone. What has no memory stays.
+    Entities are identified by name. Case, white space and Unicode forms do not matter, aliases
+    count as names, and ``USER_ID``, ``user``, ``I`` and ``me`` stand for the user of the graph. A
+    relationship is a verb (``works_at``, the same as "works at"). What was read from memories
+    (``memory_id``) is hidden while none of those memories exists, comes back with them, and is gone
+    once they are erased. What was added without a memory stays.
 
-    ``user_id`` says whose graph is meant: users' graphs never mix. In writing, ``None`` is that of
-    the memories, or the agent's own; in looking, ``None`` looks at all of them. ``run_id`` looks at
-    what the memories of one run say, as they say it, and at what was said by hand in it. A time is
-    one like those of ``AgentMemory``; ``as_of`` looks at what held at a time, as far as is known
-    now, also from memories that were deleted later.
+    ``user_id`` says whose graph is meant; the graphs of different users never mix. When writing,
+    ``None`` means the user of the memories, or else the agent's own graph; when reading, ``None``
+    means all graphs. ``run_id`` limits reading to what the memories of one run state, and to what
+    was added by hand in that run. Times are given as for ``AgentMemory``. ``as_of`` returns what
+    held at a time, as far as is known today, including what memories stated that were deleted
+    later.
 
-    Walking is done in SQL, and bounded: 8 steps, 20,000 entities counted once for each distance,
-    of which a neighbourhood tells the nearest 2,000; the results say where that was too few. Of
-    100,000 relationships what is within 2 steps takes some 40 ms, a path of up to 4 some 10 ms, one
-    of up to 6 some 90 ms (``bench/graph.py``). SQL stops being enough where everything within 4
-    steps is wanted of so many, or weighted ways, ranks and communities: ``export`` the graph then.
+    Traversal runs in SQL and is bounded: 8 steps and 20,000 entities (counted once per distance),
+    of which a neighbourhood returns the nearest 2,000; the result says if a bound was reached. In a
+    graph of 100,000 relationships, everything within 2 steps takes about 40 ms, a path of up to 4
+    steps 10 ms, and one of up to 6 steps 90 ms (``bench/graph.py``). For everything within 4 steps
+    of such a graph, weighted paths, centrality or communities, ``export`` it to a graph library.
     """
 
     def __init__(
@@ -79,9 +80,9 @@ class MemoryGraph(WithCheckedFlags):
         return self._open_store()
 
     def within_run(self, run_id: str) -> MemoryGraph:
-        """Return this graph for who may read the memories of one run alone, as its sessions may.
+        """Return this graph as a reader of one run's memories may see it; run sessions use it.
 
-        What its verbs change, and tell, follows from what the memories of this run say.
+        What its verbs change and return follows from the memories of this run alone.
         """
         return MemoryGraph(lambda: self._store.within_run(run_id), self._destination)
 
@@ -98,10 +99,10 @@ class MemoryGraph(WithCheckedFlags):
         user_id: str | None = None,
         run_id: str | None = None,
     ) -> EntityView:
-        """Add an entity, or aliases, a type and a confidence to the one of that name; return it.
+        """Add an entity, or add aliases, a type and a confidence to an existing one, and return it.
 
-        Raises ``ValidationError`` for an alias that another entity has: ``merge`` makes one of the
-        two. Raises ``MemoryNotFound``.
+        Raises ``ValidationError`` if another entity has one of the aliases (``merge`` joins two
+        entities), and ``MemoryNotFound``.
         """
         if isinstance(aliases, str) or not isinstance(aliases, Iterable):
             raise ValidationError.of("aliases", "must be a list of names", aliases)
@@ -129,14 +130,14 @@ class MemoryGraph(WithCheckedFlags):
         temporal_context: str | None = None,
         exclusive: bool | None = None,
     ) -> EdgeView:
-        """Say that something holds from ``valid_from`` (now) on; return the relationship.
+        """State that a relationship holds from ``valid_from`` (default: now) on, and return it.
 
-        Entities that are new are made. What holds already is not doubled: it gets one memory more
-        that says so. ``exclusive`` closes what the source has of that relationship with others;
-        while it is ``None``, the relationships ``lives_in``, ``works_at``, ``works_as``,
-        ``is_married_to`` and ``is_named`` are. What began later than ``valid_from`` stays then:
-        this one held up to there. ``temporal_context`` says in words when it holds. Raises
-        ``ValidationError`` and ``MemoryNotFound``.
+        Unknown entities are created. A relationship that already holds is not duplicated; the
+        memory is added to its sources. ``exclusive`` closes the source's relationships of the same
+        kind with other targets; ``None`` does so for ``lives_in``, ``works_at``, ``works_as``,
+        ``is_married_to`` and ``is_named``. A relationship that began later than ``valid_from``
+        stays open, and the new one ends where that one began. ``temporal_context`` describes in
+        words when it holds. Raises ``ValidationError`` and ``MemoryNotFound``.
         """
         if exclusive is not None:
             check_flags(exclusive=exclusive)
@@ -169,12 +170,12 @@ class MemoryGraph(WithCheckedFlags):
         user_id: str | None = None,
         run_id: str | None = None,
     ) -> GraphChange:
-        """Say that something changed: the old relationship is closed and a new one opened.
+        """Record a change: close the old relationship and open a new one.
 
-        Given ``old_relationship``, that of the two is closed ("likes" becomes "loves"); else the
-        one that the source has with another target ("lives_in" moves on). Where there is none, or
-        there are several, the new one is added all the same, and ``note`` says so. Raises
-        ``ValidationError`` and ``MemoryNotFound``.
+        With ``old_relationship``, the one between the same two entities is closed ("likes" becomes
+        "loves"); without it, the source's relationship of the same kind with another target
+        ("lives_in" moves on). If there is none, or more than one, the new relationship is added all
+        the same and ``note`` says so. Raises ``ValidationError`` and ``MemoryNotFound``.
         """
         update = {"action": GraphAction.UPDATE, "source": source, "relationship": relationship,
                 "target": target, "old_relationship": old_relationship,
@@ -193,9 +194,9 @@ class MemoryGraph(WithCheckedFlags):
         memory_id: str | None = None,
         user_id: str | None = None,
     ) -> GraphChange:
-        """Say that something holds no more, from ``valid_to`` (now) on. It stays in the past.
+        """State that a relationship no longer holds, from ``valid_to`` (default: now) on.
 
-        Raises ``ValidationError`` where there is no such relationship that holds, and
+        It remains part of the past. Raises ``ValidationError`` if no such relationship holds, and
         ``MemoryNotFound``.
         """
         update = {"action": GraphAction.DELETE, "source": source, "relationship": relationship,
@@ -235,12 +236,12 @@ class MemoryGraph(WithCheckedFlags):
         run_id: str | None = None,
         at: Time | None = None,
     ) -> GraphReport:
-        """Carry out instructions in one transaction, and tell what became of each.
+        """Carry out instructions in one transaction, and report the outcome of each.
 
-        They are what ``source_memory_ids`` say, from the moment ``at`` (now) on. A DELETE of what
-        does not hold is refused, and told; so is what holds a rejected value. An UPDATE whose old
-        relationship is not there is added, and says so. Raises ``ValidationError`` and
-        ``MemoryNotFound``; then nothing was changed.
+        They are taken as stated by ``source_memory_ids``, from the moment ``at`` (default: now) on.
+        A DELETE of something that does not hold is refused and reported, and so is anything that
+        contains a rejected value. An UPDATE whose old relationship does not exist is added, with a
+        note. Raises ``ValidationError`` and ``MemoryNotFound``; then nothing was changed.
         """
         if isinstance(source_memory_ids, str):
             source_memory_ids = [source_memory_ids]
@@ -254,10 +255,11 @@ class MemoryGraph(WithCheckedFlags):
         return GraphReport(changes=changes)
 
     def merge(self, keep: str, other: str, *, user_id: str | None = None) -> EntityView:
-        """Make one of two entities whose names mean the same, and return it.
+        """Merge two entities whose names mean the same, and return the one that is kept.
 
-        Aliases, relationships and memories of ``other`` become those of ``keep``, and its name an
-        alias. It is not undone by ``undo``. Raises ``ValidationError`` for a name that none has.
+        The aliases, relationships and memories of ``other`` become those of ``keep``, and its name
+        an alias. ``undo`` cannot take this back. Raises ``ValidationError`` if no entity has one of
+        the names.
         """
         return self._store.merge(
             _cleaned("keep", keep, clean_name),
@@ -275,16 +277,16 @@ class MemoryGraph(WithCheckedFlags):
         limit: int | None = None,
         after: str | None = None,
     ) -> list[EntityView]:
-        """Return the entities, oldest first; ``limit`` of them at most.
+        """Return the entities, oldest first, at most ``limit`` of them.
 
-        ``after`` is the id of the last entity of the page before: the list goes on behind it.
-        Raises ``ValidationError`` where no entity has it.
+        ``after`` is the id of the last entity of the previous page. Raises ``ValidationError`` if
+        there is no such entity.
         """
         last_seen = _optional("after", after, clean_text)
         return self._store.entities(*_scope(user_id, run_id), after=last_seen, limit=_limit(limit))
 
     def of_memory(self, memory_id: str) -> GraphExcerpt:
-        """Return the entities and relationships that were read from a memory, at whatever time.
+        """Return the entities and relationships that were read from a memory, at any time.
 
         Raises ``MemoryNotFound``.
         """
@@ -293,7 +295,7 @@ class MemoryGraph(WithCheckedFlags):
     def entity(
         self, name: str, *, user_id: str | None = None, run_id: str | None = None
     ) -> EntityView | None:
-        """Return the entity that has this name or alias, or ``None``."""
+        """Return the entity with this name or alias, or ``None``."""
         return self._store.entity(_cleaned("name", name, clean_name), *_scope(user_id, run_id))
 
     def relationships(
@@ -308,8 +310,8 @@ class MemoryGraph(WithCheckedFlags):
     ) -> list[EdgeView]:
         """Return the relationships that hold, of one entity or of all, oldest first.
 
-        ``as_of`` returns those that held at a time; ``include_closed`` those too that held before.
-        Raises ``ValidationError`` for a name that no entity has.
+        ``as_of`` returns those that held at a time; ``include_closed`` adds those that held
+        earlier. Raises ``ValidationError`` if no entity has the name.
         """
         return self._store.relationships(
             _optional("entity", entity, clean_name),
@@ -328,9 +330,9 @@ class MemoryGraph(WithCheckedFlags):
         run_id: str | None = None,
         as_of: Time | None = None,
     ) -> Neighbourhood:
-        """Return what is within ``depth`` relationships (1 to 8) of an entity, nearest first.
+        """Return everything within ``depth`` relationships (1 to 8) of an entity, nearest first.
 
-        Raises ``ValidationError`` for a name that no entity has.
+        Raises ``ValidationError`` if no entity has the name.
         """
         return self._store.neighbours(
             _cleaned("name", name, clean_name),
@@ -349,10 +351,10 @@ class MemoryGraph(WithCheckedFlags):
         run_id: str | None = None,
         as_of: Time | None = None,
     ) -> GraphPath:
-        """Return a shortest way between two entities of up to ``max_depth`` relationships (1 to 8).
+        """Return a shortest path between two entities, of up to ``max_depth`` steps (1 to 8).
 
-        Which way they point does not count. Where there is none, the path is false. Raises
-        ``ValidationError`` for a name that no entity has.
+        The direction of the relationships is ignored. If there is no path, the result is falsy.
+        Raises ``ValidationError`` if no entity has one of the names.
         """
         return self._store.path(
             _cleaned("source", source, clean_name),
@@ -370,11 +372,12 @@ class MemoryGraph(WithCheckedFlags):
         run_id: str | None = None,
         limit: int = 10,
     ) -> list[str]:
-        """Return the memories behind what holds at the entities that a query names, best first.
+        """Return the ids of the memories that the graph relates to a query, best first.
 
-        A relationship of which the query names both ends counts most, then one of which it names
-        one; words of the relationship and its other end count too. What holds at direct neighbours
-        comes last. "I" and "my" name the user. No text is an error. ``limit`` is at least 1.
+        They are those behind the relationships of the entities that the query names. A relationship
+        counts most if the query names both of its ends, then if it names one; the words of the
+        relationship and of its other end count too. Relationships of direct neighbours come last.
+        "I" and "my" stand for the user. No query text is an error. ``limit`` is at least 1.
         """
         check_whole_number("limit", limit, lowest=1)
         return self._store.related_memory_ids(
@@ -393,12 +396,11 @@ class MemoryGraph(WithCheckedFlags):
         as_of: Time | None = None,
         overwrite: bool = False,
     ) -> Path:
-        """Write the graph into a private file, whole or not at all, and return its path.
+        """Write the graph to a private file, completely or not at all, and return its path.
 
-        ``graphml`` is read by Gephi, yEd and networkx; ``json`` has entities and relationships.
-        Both tell from when and until when each relationship holds, those that hold no more too;
-        with ``as_of`` only what held then. Raises ``ValidationError``, ``StorageFull`` and
-        ``StorageUnavailable``.
+        ``graphml`` can be read by Gephi, yEd and networkx; ``json`` has entities and relationships.
+        Both include closed relationships, each with its start and end; ``as_of`` writes only what
+        held at that time. Raises ``ValidationError``, ``StorageFull`` and ``StorageUnavailable``.
         """
         from agent_memory.formats.graphml import WRITERS, refuse_target  # noqa: PLC0415 - seldom used
 

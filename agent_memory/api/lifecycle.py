@@ -1,4 +1,4 @@
-"""The verbs of a memory's life: archived, tidied away, undone, erased, rejected."""
+"""The verbs of a memory's life cycle: archive, merge, tidy, undo, erase, reject."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LifecycleVerbs(OpenMemory):
-    """What becomes of memories. ``AgentMemory`` has these verbs."""
+    """The life cycle of memories. ``AgentMemory`` has these verbs."""
 
     def archive(self, memory_ids: str | Iterable[str]) -> list[Memory]:
         """Archive memories and return them: they leave searches and the scratchpad, not the file.
@@ -32,7 +32,7 @@ class LifecycleVerbs(OpenMemory):
     def unarchive(self, memory_ids: str | Iterable[str]) -> list[Memory]:
         """Bring archived memories back and return them.
 
-        All or none. Raises ``MemoryNotFound``, and ``LimitReached`` where there is no room.
+        All or none. Raises ``MemoryNotFound``, and ``LimitReached`` if there is no room for them.
         """
         return self._archive(memory_ids, archived=False)
 
@@ -66,14 +66,14 @@ class LifecycleVerbs(OpenMemory):
         return merged
 
     def limits_passed(self) -> list[str]:
-        """Return which soft limits of the retention policy are passed, and by how much."""
+        """Return the soft limits of the retention policy that are exceeded, and by how much."""
         return self._store.lifecycle.limits_passed()
 
     def tidy(self, *, dry_run: bool = False) -> TidyReport:
-        """Archive what the retention policy says (``configure(retention=…)``), and tell what.
+        """Archive what the retention policy asks for (``configure(retention=…)``), and report it.
 
-        What is of high importance, was promoted by hand or used of late is never touched. The file
-        is backed up before. ``dry_run`` only tells. ``undo`` brings all of it back.
+        Memories of high importance, promoted by hand or used recently are never touched. The file
+        is backed up first. ``dry_run`` only reports. ``undo`` brings everything back.
         """
         return self._store.lifecycle.tidy(dry_run=dry_run, session_id=self.session_id)
 
@@ -84,16 +84,17 @@ class LifecycleVerbs(OpenMemory):
         whole: bool = False,
         review_id: int | None = None,
     ) -> Undone:
-        """Undo one change, whose number ``history`` tells, or all of what was done last.
+        """Undo one change, by its number in ``history``, or everything that was done last.
 
-        Stored memories go, changed ones are what they were, deleted ones are there again. What one
-        verb did to several memories (``store_many``, ``import_``, ``tidy``, …) is one. An undo is a
-        change too: undoing it does again what it undid. Promotions, settings and erasures are none.
-        ``whole`` undoes with a change all that the same verb did; ``review_id`` asks again what was
+        Memories that were stored are removed again, changed ones get their old values back, and
+        deleted ones return. What one verb did to several memories (``store_many``, ``import_``,
+        ``tidy``, …) counts as one step. An undo is itself a change: undoing it repeats what it
+        undid. Promotions, settings and erasures are not changes. With ``whole``, a change is undone
+        together with everything the same call did. ``review_id`` reopens a review that was
         dismissed.
 
-        Raises ``ValidationError`` when there is nothing to undo, or a later change of the same
-        memory must be undone first; then nothing is changed.
+        Raises ``ValidationError`` if there is nothing to undo, or if a later change of the same
+        memory has to be undone first; then nothing is changed.
         """
         if review_id is not None:
             check_whole_number("review_id", review_id, lowest=1)
@@ -119,14 +120,14 @@ class LifecycleVerbs(OpenMemory):
         filters: SearchFilters | Mapping[str, Any] | None = None,
         backups: bool = False,
     ) -> ErasureReceipt:
-        """Erase memories for good, given their ids or ``filters``, and prove it.
+        """Erase memories for good, by their ids or by ``filters``, and prove it.
 
-        Their content leaves the rows, the history, the indexes, the log and the free pages of the
-        file; with ``backups`` the library's own backups too. The receipt says what was removed, and
-        whether a scan of the raw bytes found anything left. Of what was deleted before, the id
-        still erases the history. ``filters`` are those of a search; archived memories are erased
-        too, unless they say otherwise. Nothing brings an erased memory back: ``delete`` is the
-        ordinary, undoable verb.
+        Their content is removed from the rows, the history, the indexes, the log and the free pages
+        of the file; with ``backups`` from the library's own backups too. The receipt lists what was
+        removed and whether a scan of the raw bytes still found anything. The id of a memory that
+        was deleted earlier erases its history. ``filters`` are those of a search, but include
+        archived memories unless they say otherwise. An erased memory cannot be brought back;
+        ``delete`` is the ordinary verb that can be undone.
 
         Raises ``MemoryNotFound``, and ``StorageLocked`` while another process reads an older state
         of the file; then nothing is erased.
@@ -154,18 +155,19 @@ class LifecycleVerbs(OpenMemory):
         return self._store.erasure.erase(ids, backups=backups, session_id=self.session_id)
 
     def finish_erasing(self) -> None:
-        """Complete an erasure that was interrupted: write the file anew, and empty its log.
+        """Complete an erasure that was interrupted: rewrite the file and empty its log.
 
         Raises ``StorageLocked`` while another process reads an older state of the file.
         """
         self._store.erasure.finish()
 
     def reject(self, text: str, *, reason: str | None = None) -> Rejection:
-        """Let no memory that holds this text be stored, changed or imported, until it is lifted.
+        """Refuse to store, change or import any memory that contains this text, until ``lift``.
 
-        Only the hash of its words is kept. It is found in contents, tags and metadata, in any case
-        and with any signs between the words. What holds it already stays: ``holders`` finds it.
-        Raises ``ValidationError`` for a text without words or of over 1,000.
+        Only a hash of its words is kept. Contents, tags and metadata are checked, regardless of
+        case and of punctuation between the words. Memories that already contain it stay;
+        ``holders`` finds them. Raises ``ValidationError`` for a text without words or with more
+        than 1,000.
         """
         return self._store.lifecycle.reject(text, reason)
 
@@ -174,19 +176,20 @@ class LifecycleVerbs(OpenMemory):
         return self._store.lifecycle.rejections()
 
     def lift(self, rejection: str | int) -> bool:
-        """Let a rejected text, or a rejection by number, be stored again; tell if it was one."""
+        """Allow a rejected text again, given as text or number; return whether it was rejected."""
         if isinstance(rejection, int):
             check_whole_number("rejection", rejection, lowest=1)
         return self._store.lifecycle.lift(rejection)
 
     def secrets(self) -> list[FoundSecrets]:
-        """Return the memories that look like they hold keys, tokens or passwords, oldest first.
+        """Return the memories that seem to contain keys, tokens or passwords, oldest first.
 
-        Archived ones too, and those whose history still has what was changed or deleted. None of
-        the secrets is returned. ``erase`` removes such memories for good.
+        Archived memories are included, and those whose history still has a secret that was changed
+        or deleted. The secrets themselves are not returned. ``erase`` removes such memories for
+        good.
         """
         return self._store.lifecycle.secrets(self._secret_scanner)
 
     def holders(self, text: str) -> list[str]:
-        """Return the ids of the memories that hold a text as ``reject`` means it."""
+        """Return the ids of the memories that contain a text, matched as ``reject`` does."""
         return self._store.lifecycle.holders(text)

@@ -1,4 +1,4 @@
-"""The verbs of upkeep: search by meaning and back, figures and settings, checks, backups."""
+"""The verbs of maintenance: search by meaning, statistics, settings, events, checks, backups."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class MaintenanceVerbs(OpenMemory):
-    """Meaning, settings and backups. ``AgentMemory`` has these verbs."""
+    """Maintenance. ``AgentMemory`` has these verbs."""
 
     # Meaning ----------------------------------------------------------------------------------
 
     def migration_plan(self, *, embedder: EmbedderSpec = "auto") -> MigrationPlan:
-        """Say what a move to an embedder's model would take; nothing is changed.
+        """Describe what a migration to an embedder's model would take, without changing anything.
 
-        Raises ``ConfigurationError`` when there is no such embedder.
+        Raises ``ConfigurationError`` if there is no such embedder.
         """
         self._refuse_unshared()
         return self._auto_migration.plan(embedder)
@@ -44,40 +44,40 @@ class MaintenanceVerbs(OpenMemory):
         embedder: EmbedderSpec = "auto",
         progress: Callable[[MigrationProgress], None] | None = None,
     ) -> MigrationProgress:
-        """Move to search by meaning, or from one model to another, and return how it went.
+        """Switch to search by meaning, or from one model to another, and return how it went.
 
-        All memories are first written into ``scratchpad.yaml.backup`` beside the file, then
-        embedded in batches, of which each is kept: a move that was stopped, by whatever, goes on
-        where it was when it is run again. Until all is done and checked, searches go on as before;
-        memories stored meanwhile are included. ``progress`` is called after each batch.
+        All memories are first exported to ``scratchpad.yaml.backup`` beside the file, then embedded
+        in batches. Each finished batch is kept: a migration that was interrupted continues where it
+        stopped when it is run again. Until everything is done and verified, searches work as
+        before; memories stored meanwhile are included. ``progress`` is called after each batch.
 
-        Raises ``MigrationError`` when the embedder fails or the new vectors do not find their
-        memories, ``StorageLocked`` when this memory is being moved already, ``ConfigurationError``
-        when there is no such embedder.
+        Raises ``MigrationError`` if the embedder fails or the new vectors do not find their
+        memories, ``StorageLocked`` if this memory is being migrated already, and
+        ``ConfigurationError`` if there is no such embedder.
         """
         self._refuse_unshared()
         return self._auto_migration.migrate(embedder, report=progress)
 
     def rollback(self) -> bool:
-        """Go back to search by keyword; return whether there was anything to go back from.
+        """Return to search by keyword, and say whether there was anything to return from.
 
-        The vectors are dropped. Every memory stays, those stored since the move too.
+        The vectors are dropped. Every memory stays, including those stored since the migration.
         """
         self._refuse_unshared()
         return self._auto_migration.roll_back()
 
     def embed(self, *, progress: Callable[[int, int], None] | None = None) -> int:
-        """Embed the memories that wait for it and return how many that were.
+        """Embed the memories that are waiting for it, and return how many there were.
 
-        They do so after the embedder failed, or another program wrote them; searches and stores
-        catch up by themselves, a batch at a time. ``progress`` is called with how many are done,
-        of how many. Raises ``EmbeddingError``.
+        Memories wait after the embedder failed, or when another program wrote them. Searches and
+        stores catch up by themselves, one batch at a time. ``progress`` is called with the number
+        done and the total. Raises ``EmbeddingError``.
         """
         self._refuse_unshared()
         return self._embedding.catch_up(progress=progress)
 
     def suggestion(self) -> str | None:
-        """Return what is suggested from ``migration_threshold`` memories on: to migrate."""
+        """Return the suggestion to migrate, once there are ``migration_threshold`` memories."""
         self._refuse_unshared()
         return self._auto_migration.suggestion()
 
@@ -85,16 +85,16 @@ class MaintenanceVerbs(OpenMemory):
 
     @property
     def backend(self) -> StorageBackend:
-        """How memories are searched: by keyword, or by meaning too."""
+        """How memories are searched: by keyword, or also by meaning."""
         return self._store.backend()
 
     @property
     def on_duplicate(self) -> str | None:
-        """The file's setting of what is done with duplicates where a call does not say."""
+        """What the file's settings do with duplicates when a call does not say."""
         return self._store.config().on_duplicate
 
     def info(self) -> AgentInfo:
-        """Return the agent's metadata with live figures, and its file's."""
+        """Return the agent's metadata, with current figures of the agent and its file."""
         info = self._store.info()
         suggestion = self._auto_migration.suggestion(info.memory_count)
         if not info.memory_count + info.archived_count:
@@ -107,12 +107,13 @@ class MaintenanceVerbs(OpenMemory):
         return info.model_copy(update={"suggestion": suggestion, "warning": warning})
 
     def statistics(self, *, since: Time | None = None, limit: int = 10) -> MemoryStatistics:
-        """Return figures of the memory over time, its use, its gaps, and what to look at.
+        """Return figures of the memory over time, its use, its gaps, and what deserves a look.
 
-        They have numbers and ids, and no texts but questions, where the setting ``event_log`` is
-        ``full``. ``since`` leaves out what is dated before. Each list has the first ``limit``, 1 to
-        1,000. Nothing is changed, and no writer waits; 100,000 memories take one to two seconds.
-        Raises ``ValidationError`` for a ``since`` that is no time or lies in the future.
+        They consist of numbers and ids. The only texts are questions, and those only if the setting
+        ``event_log`` is ``full``. ``since`` leaves out anything dated earlier. Each list has the
+        first ``limit`` entries (1 to 1,000). Nothing is changed and no writer has to wait; 100,000
+        memories take one to two seconds. Raises ``ValidationError`` if ``since`` is not a time or
+        lies in the future.
         """
         limit = check_whole_number("limit", limit, lowest=1, highest=1000)
         moment = None if since is None else parse_moment("since", since)
@@ -123,13 +124,13 @@ class MaintenanceVerbs(OpenMemory):
         )
 
     def configure(self, **settings: Any) -> AgentConfig:  # noqa: ANN401 - AgentConfig's fields
-        """Change settings that live in the file (``AgentConfig``'s fields) and return them all.
+        """Change settings kept in the file (the fields of ``AgentConfig``) and return them all.
 
-        A value takes the place of the whole setting: a ``retention`` of one rule switches off those
-        of the policy before.
+        A value replaces the whole setting: a ``retention`` with one rule switches off the rules
+        that were set before.
 
-        ``vector_index`` is followed at once: the index is built anew, a part a
-        transaction; the old one serves meanwhile.
+        ``vector_index`` takes effect at once. The index is rebuilt one part per transaction, while
+        the old one goes on serving searches.
         """
         unknown = settings.keys() - AgentConfig.model_fields.keys()
         if unknown:
@@ -147,21 +148,22 @@ class MaintenanceVerbs(OpenMemory):
         return config
 
     def events(self, *, memory_id: str | None = None) -> Iterator[MemoryEvent]:
-        """Yield what the event log tells of this memory, the oldest first.
+        """Yield the events that the event log has of this memory, oldest first.
 
-        ``memory_id`` leaves out what does not name this memory: who stored and recalled it, when.
+        With ``memory_id``, only the events that name this memory: who stored and recalled it, and
+        when.
 
-        It is written where the setting ``event_log`` says so, by every process that uses the
-        memory: into ``events.jsonl`` beside the file, of which the youngest four are kept, of 5 MB
-        each; in a database into the table ``events``, of which the youngest 20 MB are kept.
+        The log is written if the setting ``event_log`` says so, by every process that uses the
+        memory: to ``events.jsonl`` beside the file, of which the latest four files of 5 MB each are
+        kept; in a database to the table ``events``, of which the latest 20 MB are kept.
         """
         return self._while_shared(self._own_log().read(memory_id=memory_id))
 
     def follow_events(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent]:
-        """Yield what happens from now on, waiting for it, as the event log tells it.
+        """Yield events from now on, as the event log records them, waiting for each.
 
-        ``until`` is asked four times a second whether to end. Once the memory is closed, this
-        raises ``StorageClosed``.
+        ``until`` is called four times a second and ends the iteration when it returns true. Once
+        the memory is closed, ``StorageClosed`` is raised.
         """
         return self._while_shared(self._own_log().follow(until=until))  # from this call on
 
@@ -171,16 +173,16 @@ class MaintenanceVerbs(OpenMemory):
         return self._store.event_log
 
     def check(self, *, repair: bool = False) -> CheckReport:
-        """Look for damage and drift; with ``repair``, repair what can be, losing nothing."""
+        """Look for damage and inconsistencies. ``repair`` mends what it can, losing nothing."""
         return self._store.check(repair=repair)
 
     def backup(
         self, destination: str | os.PathLike[str] | None = None, *, overwrite: bool = False
     ) -> Path:
-        """Copy the file as it stands, while others may write, and return the copy's path.
+        """Copy the file in its present state, while others may write, and return the copy's path.
 
-        Without a destination it goes into ``backups/`` beside the file. A file that exists there
-        is refused unless ``overwrite``.
+        By default the copy goes to ``backups/`` beside the file. An existing file is refused unless
+        ``overwrite``.
         """
         place = None
         if destination is not None:
@@ -188,8 +190,8 @@ class MaintenanceVerbs(OpenMemory):
         return self._store.backup(place)
 
     def backups(self) -> list[BackupFile]:
-        """List the backups that there are of this file, newest first.
+        """List the existing backups of this file, newest first.
 
-        Those made by hand have no ``reason``; of the others the newest ``backups_kept`` are kept.
+        Backups made by hand have no ``reason``; of the others the newest ``backups_kept`` are kept.
         """
         return self._store.lifecycle.backups()

@@ -1,4 +1,4 @@
-"""``AgentMemory``: the library's front. It validates what comes in and gives models out."""
+"""``AgentMemory``: the front door of the library. It validates its input and returns models."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ if TYPE_CHECKING:
 
 
 def list_agents(root: str | os.PathLike[str] | None = None) -> list[AgentSummary]:
-    """List the agents under a root, by name, with what can be said of each.
+    """List the agents under a root, by name, with a summary of each.
 
-    The root is a directory, or the address of a database.
-
-    A file that cannot be read is listed with its ``problem``, and so is a folder of documented
-    memories that were not imported yet. Nothing is written.
+    The root is a directory, or the address of a database. An agent whose file cannot be read is
+    listed with its ``problem``, and so is a folder of documented memories that were not imported
+    yet. Nothing is written.
     """
     server = server_root(root)
     if server is not None:
@@ -41,7 +40,7 @@ def list_agents(root: str | os.PathLike[str] | None = None) -> list[AgentSummary
 
 
 def has_memories(agent_id: str, root: str | os.PathLike[str] | None = None) -> bool:
-    """Return whether there are memories of an agent under a root. Nothing is made."""
+    """Return whether an agent has memories under a root. Nothing is created."""
     address = agent_address(agent_id, root)
     if isinstance(address, Path):
         return is_there(address)
@@ -74,7 +73,7 @@ def _summary(agent_id: str, address: Address) -> AgentSummary:
 def _rebuild(
     path: str | os.PathLike[str], backup: str | os.PathLike[str], *, agent_id: str | None = None
 ) -> RebuildReport:
-    """Make a damaged or missing file anew of its YAML backup: see ``services.recovery``."""
+    """Rebuild a damaged or missing file from its YAML backup: see ``services.recovery``."""
     from agent_memory.services.recovery import rebuild  # noqa: PLC0415 - seldom used
 
     return rebuild(path, backup, agent_id=agent_id)
@@ -88,7 +87,7 @@ def _restore(
     keep_replaced: bool = True,
     before_replacing: Callable[[], object] = lambda: None,
 ) -> RestoreReport:
-    """Bring a memory back to the state of a backup: see ``services.recovery``."""
+    """Restore a memory to the state of a backup: see ``services.recovery``."""
     check_flags(keep_replaced=keep_replaced)
     from agent_memory.services.recovery import restore  # noqa: PLC0415 - seldom used
 
@@ -104,30 +103,28 @@ def _restore(
 class AgentMemory(MemoryVerbs):
     """The memory of one agent: one SQLite file, ``{root}/{agent_id}/memories.db``.
 
-    ``root`` is the directory of all agents: the argument, else ``AGENT_MEMORY_ROOT``, else
-    ``~/.amplifier/memory``; or the address of a PostgreSQL database, ``postgresql://host/db``, or
-    one that another package's engine reads.
-    ``session_id`` names the conversation or run that stores (else ``AGENT_MEMORY_SESSION``, else a
-    new name); memories of one session support each other in searches. ``config`` and
-    ``context_config`` are settings as models; ``clock`` returns the time, aware, in UTC.
-    ``create=False`` refuses an agent that has no file yet, ``read_only`` writes nothing at all.
-    ``synchronous="NORMAL"`` stores faster and may lose the last memories in a power cut.
+    - ``root``: the directory of all agents (default: ``AGENT_MEMORY_ROOT``, else
+      ``~/.amplifier/memory``), or the address of a PostgreSQL database, ``postgresql://host/db``,
+      or one that another package's engine handles.
+    - ``session_id``: the conversation or run that stores (default: ``AGENT_MEMORY_SESSION``, else a
+      new name). Memories of the same session support each other in searches.
+    - ``embedder``: makes the vectors for search by meaning, once ``migrate`` was run. A name
+      (``"openai"``, ``"wordllama"``, ``"openai:text-embedding-3-large"``), an object of the
+      protocol ``Embedder``, a list of these to try in turn, or ``None`` for keyword search alone.
+      Default: ``AGENT_MEMORY_EMBEDDER``, else the one that made the file's vectors.
+    - ``create=False`` refuses an agent that has no file yet; ``read_only=True`` never writes.
+    - ``synchronous="NORMAL"`` stores faster, and may lose the last memories in a power cut.
+    - ``config`` and ``context_config``: settings, as models. ``clock`` returns the current time,
+      aware and in UTC.
+    - ``secret_scanner``: looks for secrets in place of the built-in scanner (the protocol
+      ``SecretScanner``).
+    - ``on_event``: called with each ``MemoryEvent`` after it happened, in the thread where it
+      happened; ``event_text`` includes the text of queries and memories. The same events are logged
+      by ``agent_memory.events`` at level INFO, and written to ``events.jsonl`` beside the file if
+      the setting ``event_log`` says so.
 
-    ``secret_scanner`` looks for secrets in what is stored instead of the library's own (the
-    protocol ``SecretScanner``).
-
-    ``on_event`` is called with what happens (``MemoryEvent``), in the thread in which it does, once
-    it is done; ``event_text`` puts the text of queries and memories into it. The same is logged by
-    ``agent_memory.events`` at the level INFO, and written into ``events.jsonl`` beside the file
-    where the setting ``event_log`` says so.
-
-    ``embedder`` makes the vectors for search by meaning, once ``migrate`` was run: a name
-    (``"openai"``, ``"wordllama"``, ``"openai:text-embedding-3-large"``), an object of the protocol
-    ``Embedder``, a list of those to try in turn, or ``None`` for keyword search alone. Unless it is
-    given, ``AGENT_MEMORY_EMBEDDER`` names it, else it is the one that made the file's vectors.
-
-    It may be shared by threads, and used again after ``fork``. Use it as a context manager, or
-    call ``close``.
+    Threads may share it, and it can be used after ``fork``. Use it as a context manager, or call
+    ``close``.
 
     >>> with AgentMemory("bob", root=tmp) as memory:
     ...     _ = memory.store("Prefer PostgreSQL for new projects", category="preference")
@@ -141,12 +138,12 @@ class AgentMemory(MemoryVerbs):
     restore = staticmethod(_restore)
 
     def session(self, context: SessionContext | Mapping[str, Any]) -> SessionMemory:
-        """Return the verbs within one session: what it may do, with what is its own.
+        """Return the verbs limited to one session: to its own memories and its permissions.
 
-        ``context`` is a ``SessionContext`` or a mapping of its fields. Users and runs have the
-        ids that people have: 1 to 128 printable characters.
+        ``context`` is a ``SessionContext`` or a mapping of its fields. User and run ids have 1 to
+        128 printable characters.
 
-        Raises ``InvalidSession`` for what is no session, or one with another agent.
+        Raises ``InvalidSession`` for an invalid session, or one of another agent.
         """
         from agent_memory.api.session import SessionMemory  # noqa: PLC0415 - seldom used
 

@@ -1,4 +1,4 @@
-"""Opening and closing a memory: what ``AgentMemory`` is given, and what it is made of."""
+"""Opening and closing a memory: the options of ``AgentMemory``, and the parts it is made of."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ _Item = TypeVar("_Item")
 
 
 class MemoryOptions(TypedDict, total=False):
-    """What ``AgentMemory``, ``open`` and ``MemoryStorage`` take beside the place of the file.
+    """The options of ``AgentMemory``, ``open`` and ``MemoryStorage``, beside the place of the file.
 
-    ``AgentMemory`` says what each means.
+    ``AgentMemory`` explains each.
     """
 
     session_id: str | None
@@ -78,7 +78,7 @@ _DEFAULTS: Final[MemoryOptions] = {
 
 
 def with_options_in_signature(function: Function) -> Function:
-    """Let ``help`` and editors show the options by name where a function takes ``**options``."""
+    """Show the options by name in ``help`` and editors where a function takes ``**options``."""
     shown = inspect.signature(function)
     options = [
         inspect.Parameter(
@@ -125,10 +125,10 @@ class OpenMemory(WithCheckedFlags):
         agent_id: str | None = None,
         **options: Unpack[MemoryOptions],
     ) -> Self:
-        """Open a file anywhere; it is made if there is none.
+        """Open a memory file at any path; it is created if it does not exist.
 
-        The file says whose it is; ``agent_id`` names the agent of a new one (else ``agent``), and
-        is checked against that of an old one.
+        A file knows whose it is. ``agent_id`` names the agent of a new file (default: ``agent``),
+        and must match that of an existing one.
         """
         memory = cls.__new__(cls)
         memory._start(paths.resolve_file(path), agent_id, options)
@@ -209,7 +209,7 @@ class OpenMemory(WithCheckedFlags):
             self._check_sharing(self._opened_store.config())
 
     def _while_shared(self, coming: Iterable[_Item | None]) -> Iterator[_Item]:
-        """Yield what is told while the memory is open and shared, and not the ``None`` between."""
+        """Yield the items while the memory is open and shared, without the ``None`` in between."""
         for item in coming:
             self._refuse_unshared()
             if item is not None:
@@ -219,7 +219,7 @@ class OpenMemory(WithCheckedFlags):
 
     @cached_property
     def graph(self) -> MemoryGraph:
-        """Whom and what the memories speak of, and what holds between them, and when."""
+        """The entities that the memories mention, how they are related, and when."""
         from agent_memory.api.graph import MemoryGraph  # noqa: PLC0415 - made when it is first used
 
         return MemoryGraph(lambda: self._store.graph, self.check_destination)
@@ -229,8 +229,8 @@ class OpenMemory(WithCheckedFlags):
     ) -> Path:
         """Return the absolute path of a place where a file may be written, as ``export`` does.
 
-        Raises ``ValidationError``, which names the ``field``, for the file of a memory, this one or
-        another, and without ``overwrite`` for what is there.
+        Raises ``ValidationError`` naming the ``field`` if it is the file of a memory, this one or
+        another, or, without ``overwrite``, if it exists.
         """
         check_flags(overwrite=overwrite)
         from agent_memory.services.destinations import destination  # noqa: PLC0415 - seldom used
@@ -239,19 +239,19 @@ class OpenMemory(WithCheckedFlags):
 
     @property
     def path(self) -> Path:
-        """The file of the memories. Raises ``ConfigurationError`` where they are on a server."""
+        """The file of the memories. Raises ``ConfigurationError`` if they are on a server."""
         if not isinstance(self._address, Path):
             raise ConfigurationError(f"{self._address} is in a database, and no file")
         return self._address
 
     @property
     def location(self) -> str:
-        """Where the memories are: the path of their file, or their address without a password."""
+        """Where the memories are: the path of the file, or the address without its password."""
         return str(self._address)
 
     @property
     def id_prefix(self) -> str:
-        """How the ids must begin that are given to ``store``: anyhow. Sessions have one each."""
+        """How ids given to ``store`` must begin: no restriction here, a prefix in each session."""
         return ""
 
     @property
@@ -260,7 +260,7 @@ class OpenMemory(WithCheckedFlags):
         return self._embedding.usage
 
     def close(self) -> None:
-        """Close the file. What ``store`` returned from is safe without it."""
+        """Close the file. Everything that ``store`` returned from is safe even without this."""
         self._is_closed = True
         self._auto_migration.stop()
         self._opened_store.close()

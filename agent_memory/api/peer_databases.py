@@ -1,4 +1,4 @@
-"""The databases of other programs, as formats: their rows come from the engine that reads them."""
+"""The databases of other programs as import formats; an engine reads their rows."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _MAGIC: Final = b"SQLite format 3\x00"
 
 @dataclass(frozen=True, slots=True)
 class PeerDatabase(Reader):
-    """The database of one program. It is read as a copy: nothing is written, not even beside it."""
+    """The database of another program. Only a copy of it is read; nothing is written beside it."""
 
     name: str
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether it has that program's tables."""
+        """Return whether it has the tables of that program."""
         return sample.head.startswith(_MAGIC) and file_storage().peer_of(sample.path) == self.name
 
     def read(self, path: Path) -> Iterator[Entry | PassedOver]:
-        """Yield a memory for each row that has one."""
+        """Yield a memory for each row that holds one."""
         with file_storage().peer_rows(path, self.name) as rows:
             for number, (table, row) in enumerate(rows, 1):
                 yield from entries_of(self.name, table, row, f"{table}, row {number}")
 
 
 def entries_on_server(server: ServerAddress) -> Iterator[Entry | PassedOver]:
-    """Yield a memory for each row that LangGraph's PostgresStore has in a database."""
+    """Yield a memory for each row of LangGraph's PostgresStore in a database."""
     with rows_on_server(server) as rows:
         for number, (table, row) in enumerate(rows, 1):
             yield from entries_of(LANGGRAPH.name, table, row, f"{table}, row {number}")
@@ -48,13 +48,13 @@ class Mem0(Reader):
     name = "mem0"
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether it is one of its databases, or the folder of one."""
+        """Return whether it is a database of mem0, or the folder of one."""
         if sample.is_folder:
             return bool(_collections(sample.path)) or _history(sample.path) is not None
         return sample.head.startswith(_MAGIC) and file_storage().peer_of(sample.path) in _OF_MEM0
 
     def read(self, path: Path) -> Iterator[Entry | PassedOver]:
-        """Yield a memory for each point, or where there are none for each memory of the history."""
+        """Yield a memory for each point or, if there are none, for each memory in the history."""
         files = _collections(path) if path.is_dir() else [path]
         history = _history(path) if path.is_dir() else None
         if not files and history is None:

@@ -1,4 +1,4 @@
-"""Arguments that are checked without the models, which take longer to import than a search."""
+"""Checks of arguments that need no models, whose import takes longer than a search."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agent_memory.errors import ValidationError
 
 
 def check_query(query: str) -> str:
-    """Return a query: any text is one. What is no text is ``ValidationError``."""
+    """Return the query. Any string is one; anything else raises ``ValidationError``."""
     if not isinstance(query, str):
         raise ValidationError.of("query", "must be a text", query)
     return query
@@ -28,7 +28,7 @@ def check_whole_number(name: str, value: int, *, lowest: int, highest: int = 2**
 
 
 def check_flags(**flags: bool) -> None:
-    """Raise ``ValidationError`` for what is neither true nor false; 1 and 0 are."""
+    """Raise ``ValidationError`` for a flag that is neither true nor false; 1 and 0 are accepted."""
     for name, value in flags.items():
         if not isinstance(value, int) or value not in (0, 1):
             raise ValidationError.of(name, "must be True or False", value)
@@ -38,10 +38,11 @@ _LIBRARY: Final = f"{__name__.partition('.')[0]}."
 
 
 class WithCheckedFlags:
-    """The library's subclasses check the flags of their public methods: what is true or false.
+    """Makes the library's subclasses check the boolean arguments of their public methods.
 
-    ``import_(dry_run=None)`` imported, and ``export(overwrite="no")`` overwrote. Flags are those
-    whose default says so. Of a subclass that a user writes, what a default means is not known.
+    Without it, ``import_(dry_run=None)`` imported, and ``export(overwrite="no")`` overwrote. A flag
+    is an argument whose default is a bool. Subclasses that users write are left alone, since the
+    meaning of their defaults is not known.
     """
 
     def __init_subclass__(cls) -> None:

@@ -1,4 +1,4 @@
-"""A memory that is read in a process which lives for one question: a hook, a prompt of a shell."""
+"""A read-only way in for processes that answer one question: a hook, a shell prompt."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from agent_memory.services.excerpts import Excerpts
 
 
 class MemoryReader(WithCheckedFlags):
-    """Reads the memories of an agent, and starts in a third of the time of ``AgentMemory``.
+    """Reads the memories of an agent; starts in a third of the time of ``AgentMemory``.
 
-    Its answers are those of ``AgentMemory``, as plain ``MemoryExcerpt`` tuples. ``open`` makes
-    one. Threads may share it; it is a context manager.
+    Its answers are the same, as plain ``MemoryExcerpt`` tuples. ``open`` creates one. Threads may
+    share it, and it is a context manager.
     """
 
     def __init__(self, excerpts: Excerpts) -> None:
@@ -43,11 +43,11 @@ class MemoryReader(WithCheckedFlags):
         read_only: bool = False,
         by_keyword: bool = False,
     ) -> Self | None:
-        """Open the memory of an agent; ``None`` where only ``AgentMemory`` can answer.
+        """Open the memory of an agent; ``None`` if only ``AgentMemory`` can answer.
 
-        That is where there is no file yet, where the memories are in a database or are searched by
-        meaning (unless ``by_keyword``: then they are searched without that), and where the agent
-        keeps an ``event_log``. Searches are counted as ever, unless ``read_only``. Raises what
+        That is the case if there is no file yet, if the memories are in a database or are searched
+        by meaning (``by_keyword`` searches those by keyword alone), or if the agent keeps an
+        ``event_log``. Searches are counted as usual, unless ``read_only``. Raises what
         ``AgentMemory`` raises.
         """
         check_flags(read_only=read_only, by_keyword=by_keyword)
@@ -73,11 +73,11 @@ class MemoryReader(WithCheckedFlags):
     ) -> list[MemoryExcerpt]:
         """Return the memories that answer a question, best first.
 
-        They are those that ``AgentMemory.search`` finds with ``include_weak=False`` and
-        ``count_accesses=False``. ``filters`` are those of ``SearchFilters`` by ``user_id``,
-        ``run_id``, ``session_id``, ``category``, ``tags`` and ``tags_match``: another one, or what
-        none of these can be, is a ``ValidationError``; so is what is no query or limit (1 to 100).
-        So it is with the other methods.
+        The result is that of ``AgentMemory.search`` with ``include_weak=False`` and
+        ``count_accesses=False``. ``filters`` may have these fields of ``SearchFilters``:
+        ``user_id``, ``run_id``, ``session_id``, ``category``, ``tags`` and ``tags_match``. Any
+        other field, an invalid value, query or limit (1 to 100) raises ``ValidationError``, here
+        and in the other methods.
         """
         answer = self.answer(
             query, limit, filters=filters, include_weak=False, count_accesses=False
@@ -94,7 +94,7 @@ class MemoryReader(WithCheckedFlags):
         count_accesses: bool = True,
         whole: bool = False,
     ) -> SearchResultValues:
-        """Return what ``AgentMemory.search`` finds, weaker hits too, and why there are few.
+        """Return what ``AgentMemory.search`` finds, weaker hits included, and why there are few.
 
         Hits that pass the gate are counted as accessed. With ``whole`` the memories have all of
         their fields, as ``MemoryValues``.
@@ -109,13 +109,13 @@ class MemoryReader(WithCheckedFlags):
         )
 
     def get(self, memory_id: str) -> MemoryValues | None:
-        """Return all fields of a memory by its id, or ``None``."""
+        """Return a memory with all of its fields by its id, or ``None``."""
         return self._excerpts.get(memory_id)
 
     def list_whole(
         self, limit: int = 10, *, filters: Mapping[str, Any] | None = None
     ) -> list[MemoryValues]:
-        """Return all fields of the newest memories, newest first."""
+        """Return the newest memories with all of their fields, newest first."""
         check_whole_number("limit", limit, lowest=1)
         return self._excerpts.recent_whole(limit, _filters_of(filters))
 
@@ -127,7 +127,7 @@ class MemoryReader(WithCheckedFlags):
         return self._excerpts.recent(limit, _filters_of(filters))
 
     def context(self, token_budget: int = 2_000) -> str:
-        """Return the scratchpad as ``AgentMemory.context`` does, of at most so many tokens."""
+        """Return the scratchpad as ``AgentMemory.context`` does, within a token budget."""
         return self._excerpts.context(check_whole_number("token_budget", token_budget, lowest=0))
 
     def close(self) -> None:

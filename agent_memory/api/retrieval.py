@@ -1,4 +1,4 @@
-"""The verbs that find and read memories: by a question, by id, by time, in other agents' files."""
+"""The verbs that find and read memories: by question, by id, by time, across agents."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class RetrievalVerbs(OpenMemory):
-    """Search and reading. ``AgentMemory`` has these verbs."""
+    """Searching and reading. ``AgentMemory`` has these verbs."""
 
     def search(
         self,
@@ -67,30 +67,40 @@ class RetrievalVerbs(OpenMemory):
     ) -> SearchResults:
         """Find the memories that answer a question in plain words, best first.
 
-        They are found by their words and, once ``migrate`` was run, by their meaning.
-        ``limit`` is 1 to 100 (5). ``since`` and ``until`` include their moment. The other
-        arguments and ``filters`` (see ``SearchFilters``) say what a memory must be like; all
-        must hold. Weaker hits come last, with ``passed_gate`` false; ``include_weak=False`` leaves
-        them out. ``min_confidence`` (0 to 1) drops what is less likely to be relevant.
-        ``similarity_threshold`` (0 to 1) drops what is less similar, and nothing else is too little
-        then: with 0 the nearest are given, be they ever so far (``passed_gate`` is false). ``now``
-        is the moment that ages are counted from.
-        ``explain`` adds to each hit the parts of its score.
+        Memories are found by their words and, once ``migrate`` was run, by their meaning. Any text
+        is a valid query, an empty one too; a search that finds nothing says why in
+        ``search_metadata``. Weaker hits come last, with ``passed_gate`` false. Hits that pass the
+        gate are counted as accessed, unless ``count_accesses`` is false or ``as_of`` is given.
 
-        ``as_of`` searches the memories as they were at a time. ``shared`` names other agents whose
-        memories are searched too, as their own files allow (the setting ``sharing``): each hit's
-        ``memory.agent_id`` says whose it is. Nothing is written where that may only be read.
+        What a memory must be like (all conditions must hold):
 
-        With ``graph`` the memories follow that say what holds, in the graph, at whom or what the
-        query names, and beside that; they take the places of hits below the gate. ``hops=2`` puts
-        there what the first hits lead to: where somebody's sister lives, whose name another memory
-        has. ``expand`` is a language model, as ``add`` takes it, that is asked for other wordings
-        of the query. ``reranker`` is a function of the query and the texts of the first hits, 25
-        or as many as are asked for, that returns a score for each: they come in its order.
+        - ``since`` and ``until``: its time, both ends included.
+        - ``category``, ``tags``, ``kind``, ``importance``, ``session_id``, ``user_id``, ``run_id``:
+          its fields. ``filters`` has these and more, see ``SearchFilters``.
+        - ``as_of``: searches the memories as they were at that time.
+        - ``shared``: also searches the memories of these other agents, as far as their own files
+          allow (the setting ``sharing``). Each hit's ``memory.agent_id`` says whose it is. Files
+          that may only be read are not written to.
 
-        No text is an error: a search for nothing finds nothing, and ``search_metadata`` says why.
-        Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false or
-        ``as_of`` is given.
+        How many hits, and how good:
+
+        - ``limit``: 1 to 100, by default 5.
+        - ``include_weak=False`` leaves weaker hits out.
+        - ``min_confidence``, 0 to 1: drops hits that are less likely to be relevant.
+        - ``similarity_threshold``, 0 to 1: drops hits that are less similar, and takes the place of
+          the floor below which nothing is an answer. With 0 the nearest memories are returned,
+          however far, with ``passed_gate`` false.
+        - ``now``: the moment from which ages are counted. ``explain`` adds the parts of each score.
+
+        How to look further:
+
+        - ``graph``: adds the memories behind the graph's relationships of the entities in the
+          query, in place of hits below the gate.
+        - ``hops=2``: adds, in the same places, what the first hits lead to, such as the home town
+          of a sister whose name is in another memory.
+        - ``expand``: a language model, as in ``add``, that is asked to reword the query.
+        - ``reranker``: a function of the query and the texts of the first hits (25, or ``limit`` if
+          that is more) that returns a score for each and so decides their order.
         """
         joined = join_filters(
             filters,
@@ -136,17 +146,17 @@ class RetrievalVerbs(OpenMemory):
         return results
 
     def shared(self, agent_id: str) -> Self:
-        """Return the memory of another agent, to read, or to write too if its file allows that.
+        """Return another agent's memory, to read, or also to write if its file allows that.
 
-        What others may do is the setting ``sharing`` of that agent, which each use of the memory
-        asks for. It is closed with this one. Raises ``PermissionDenied`` for a private one,
-        ``StorageUnavailable`` where there is none.
+        Each use checks that agent's setting ``sharing`` anew. The memory is closed together with
+        this one. Raises ``PermissionDenied`` if it is private, and ``StorageUnavailable`` if there
+        is none.
         """
         self._store.readable_config()  # raises StorageClosed for a memory that is closed
         return self._shared_memories.open(agent_id)
 
     def close(self) -> None:
-        """Close the file. What ``store`` returned from is safe without it."""
+        """Close the file. Everything that ``store`` returned from is safe even without this."""
         try:
             super().close()
         finally:
@@ -156,7 +166,7 @@ class RetrievalVerbs(OpenMemory):
     def get(self, memory_id: str, *, as_of: Time | None = None) -> Memory | None:
         """Return a memory by its id, or ``None``. This does not count as an access.
 
-        ``as_of`` returns it as it was at a time, ``None`` if it was not there then.
+        ``as_of`` returns it as it was at a time, or ``None`` if it did not exist then.
         """
         if as_of is not None:
             return self._store.lifecycle.get_as_of(memory_id, parse_as_of(as_of))
@@ -174,15 +184,15 @@ class RetrievalVerbs(OpenMemory):
     ) -> list[Memory]:
         """Return the newest memories by timestamp, newest first. ``limit`` is at least 1.
 
-        ``after`` is the id of the last memory of the page before: the list goes on behind it, as
-        quickly at the end of a long list as at its beginning, and though others were stored since.
-        Raises ``MemoryNotFound`` where it is gone.
+        ``after`` is the id of the last memory of the previous page. Unlike ``offset`` it is as fast
+        at the end of a long list as at its beginning, and is not confused by memories stored
+        meanwhile. Raises ``MemoryNotFound`` if that memory is gone.
 
         ``order`` is a ``MemoryOrder``: ``newest`` or ``oldest`` first, by ``importance``, by how
-        often (``recalled``) or how lately they were recalled (``last_recalled``), or by
-        ``category``; what is alike comes newest first. But for the first two, all are looked at.
+        often (``recalled``) or how recently (``last_recalled``) they were recalled, or by
+        ``category``; ties come newest first. All but the first two have to look at every memory.
 
-        ``as_of`` returns those that there were at a time, as they were.
+        ``as_of`` returns the memories that existed at a time, as they were then.
         """
         joined = join_filters(filters)
         limit = check_whole_number("limit", limit, lowest=1)
@@ -198,16 +208,16 @@ class RetrievalVerbs(OpenMemory):
             return past.list_recent(limit, offset=offset, after=after, filters=joined, order=order)
 
     def count(self, *, filters: SearchFilters | Mapping[str, Any] | None = None) -> int:
-        """Count the memories that are not archived, or those that the filters describe."""
+        """Count the memories that are not archived, or those that match the filters."""
         return self._store.count(join_filters(filters))
 
     def history(
         self, memory_id: str | None = None, *, limit: int = 100, before: int | None = None
     ) -> list[HistoryEntry]:
-        """Return the changes of a memory, or of all, newest first.
+        """Return the changes of one memory, or of all, newest first.
 
-        ``before`` is the number of the last change of the page before: the list goes on behind it.
-        Raises ``MemoryNotFound`` for an id that never was.
+        ``before`` is the number of the last change of the previous page. Raises ``MemoryNotFound``
+        for an id that never existed.
         """
         limit = check_whole_number("limit", limit, lowest=1)
         if before is not None:

@@ -1,4 +1,4 @@
-"""The verbs of the scratchpad: the few memories that an agent has at hand."""
+"""The verbs of the scratchpad: the few memories that an agent always has at hand."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class ScratchpadVerbs(OpenMemory):
-    """The hot set, and the text that is made of it. ``AgentMemory`` has these verbs."""
+    """The scratchpad and the text made from it. ``AgentMemory`` has these verbs."""
 
     def promote(self, memory_id: str) -> Promotion:
-        """Put a memory into the scratchpad by hand. The least recently used one makes room.
+        """Put a memory into the scratchpad by hand; the least recently used one makes room.
 
-        One that is archived is not: ``promoted`` is false. Raises ``MemoryNotFound``.
+        An archived memory stays out: ``promoted`` is false. Raises ``MemoryNotFound``.
         """
         promotion = self._store.promote(memory_id)
         if promotion.promoted:
@@ -32,14 +32,14 @@ class ScratchpadVerbs(OpenMemory):
         return promotion
 
     def demote(self, memory_id: str) -> bool:
-        """Take a memory out of the scratchpad, and return whether it was in.
+        """Take a memory out of the scratchpad, and return whether it was there.
 
         Raises ``MemoryNotFound``.
         """
         return self._store.demote(memory_id)
 
     def scratchpad(self) -> Scratchpad:
-        """Return the hot set, most recently used first."""
+        """Return the memories in the scratchpad, most recently used first."""
         return self._scratchpad_of(None)
 
     def _scratchpad_of(self, owner: Owner | None) -> Scratchpad:
@@ -65,13 +65,13 @@ class ScratchpadVerbs(OpenMemory):
         config: MemoryContextConfig | Mapping[str, Any] | None = None,
         count_tokens: Callable[[str], int] | None = None,
     ) -> str:
-        """Return the scratchpad as Markdown for a model's context, at most ``token_budget`` tokens.
+        """Return the scratchpad as Markdown for a model's context, within ``token_budget`` tokens.
 
-        Those promoted by hand come first; all are ranked by last access and then by access count.
-        They stand between marks that no memory can have in it, each on a line of its own with its
-        source, and are called recalled data, not instructions: see ``render_memories``.
-        ``count_tokens`` counts the tokens of a text; without it they are estimated as a quarter of
-        the UTF-8 bytes. The text is empty when the scratchpad is, or nothing fits.
+        Memories promoted by hand come first, then by last access and by access count. Each is a
+        line with its source, between marks that no memory can contain, and introduced as recalled
+        data rather than instructions: see ``render_memories``. ``count_tokens`` counts the tokens
+        of a text; without it, they are estimated as a quarter of the UTF-8 bytes. The text is empty
+        if the scratchpad is, or if nothing fits.
         """
         return self._context_of(None, token_budget, config=config, count_tokens=count_tokens)
 

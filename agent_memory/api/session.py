@@ -1,8 +1,8 @@
-"""One session's view of a memory: nothing of another user can be read, changed or hinted at.
+"""A view of the memory for one session: nothing of other users can be read, changed or inferred.
 
 Document C scopes memories to users, agents and runs. A file holds the memories of one agent, so a
-session of a user sees those about this user, and a session of a run those of this user and run. A
-memory about nobody in particular belongs to no session.
+session of a user sees the memories about that user, and a session of a run those of that user and
+run. A memory about nobody in particular belongs to no session.
 """
 
 from __future__ import annotations
@@ -53,19 +53,20 @@ _EXPORTS: Final = ("json", "jsonl", "record-json", "record-jsonl", "scratchpad",
 
 
 class SessionMemory(WithCheckedFlags):
-    """The verbs of a memory within one session, as its permissions allow.
+    """The verbs of a memory within one session, as far as its permissions allow.
 
-    It is made by ``AgentMemory.session``. What belongs to other sessions is as if it were not
-    there: ``get`` returns ``None``, and changing it raises ``MemoryNotFound``. Each verb raises
-    ``PermissionDenied`` where the session may not read, write or delete, before it looks at what
-    it was given. The verbs are those of ``AgentMemory``, and what takes a memory takes a session
-    too: ``MemoryTools``, ``MemoryContext`` and the integrations.
+    ``AgentMemory.session`` creates it. What belongs to other sessions seems not to exist: ``get``
+    returns ``None``, and changing it raises ``MemoryNotFound``. Every verb raises
+    ``PermissionDenied`` if the session may not read, write or delete, before it looks at its
+    arguments. The verbs are those of ``AgentMemory``, and whatever accepts a memory also accepts a
+    session: ``MemoryTools``, ``MemoryContext`` and the integrations.
 
-    How rare a word is, what stands beside a memory and which are ranked at all follows from this
-    session's memories alone. Each user has places of its own in the scratchpad, which its runs
-    share.
+    The rarity of words, the neighbours of a memory and the set of candidates are all computed from
+    this session's memories alone. Each user has separate places in the scratchpad, shared by the
+    user's runs.
 
-    ``scope`` has the ids and the permissions. Closing it closes nothing: the memory is others' too.
+    ``scope`` has the ids and the permissions. Closing a session does not close the memory, which
+    others may be using.
     """
 
     def __init__(self, memory: MemoryVerbs, context: SessionContext | Mapping[str, Any]) -> None:
@@ -81,37 +82,37 @@ class SessionMemory(WithCheckedFlags):
 
     @property
     def agent_id(self) -> str:
-        """The agent whose memory it is."""
+        """The agent whose memory this is."""
         return self._memory.agent_id
 
     @property
     def session_id(self) -> str:
-        """What memories are signed with: the run, else the name of the memory's own session."""
+        """The session that new memories are labelled with: the run, else the memory's own."""
         return self.scope.run_id or self._memory.session_id
 
     @cached_property
     def id_prefix(self) -> str:
-        """How an id must begin that ``store`` is given: no other session can have stored it."""
+        """How ids given to ``store`` must begin, so that no other session can have stored them."""
         name = f"{self.scope.user_id}\n{self._run_id or ''}"
         return f"s-{hashlib.sha256(name.encode()).hexdigest()[:24]}-"
 
     @property
     def backend(self) -> StorageBackend:
-        """How memories are searched: by keyword, or by meaning too."""
+        """How memories are searched: by keyword, or also by meaning."""
         return self._memory.backend
 
     @property
     def embedding_usage(self) -> EmbeddingUsage:
-        """What was embedded through the memory that this session is of."""
+        """What was embedded through the memory that this session belongs to."""
         return self._memory.embedding_usage
 
     @property
     def on_duplicate(self) -> str | None:
-        """The file's setting of what is done with duplicates where a call does not say."""
+        """What the file's settings do with duplicates when a call does not say."""
         return self._memory.on_duplicate
 
     def close(self) -> None:
-        """Leave the memory open: it is others' too."""
+        """Leave the memory open: others may be using it."""
 
     # Reading ----------------------------------------------------------------------------------
 
@@ -125,8 +126,8 @@ class SessionMemory(WithCheckedFlags):
     ) -> SearchResults:
         """Find memories of this session, as ``AgentMemory.search`` does.
 
-        ``filters`` and the other arguments can only narrow what is found. Other agents' memories
-        are not searched, so there is no ``shared``.
+        ``filters`` and the other arguments can only narrow the result. Other agents' memories are
+        never searched, so there is no ``shared``.
         """
         self._refuse_unless("read")
         if arguments.pop("shared", None):
@@ -170,9 +171,9 @@ class SessionMemory(WithCheckedFlags):
         return self._memory.count(filters=self._narrowed(filters, {}))
 
     def history(self, memory_id: str, *, limit: int = 100) -> list[HistoryEntry]:
-        """Return the changes of a memory of this session, newest first, deleted ones too.
+        """Return the changes of a memory of this session, newest first, deleted memories included.
 
-        Only those are told since which it belongs to this session.
+        Changes from before it belonged to this session are left out.
         """
         self._refuse_unless("read")
         own = self._memory._store.lifecycle.own_change_ids(memory_id, self._owner)
@@ -183,12 +184,12 @@ class SessionMemory(WithCheckedFlags):
         return [entry for entry in entries if entry.change_id in own][:limit]
 
     def duplicates(self, content: str) -> list[Duplicate]:
-        """Return the memories of this session that say what a text says, best grade first."""
+        """Return the memories of this session that say the same as a text, best grade first."""
         self._refuse_unless("read")
         return self._memory.duplicates(content, user_id=self.scope.user_id, run_id=self._run_id)
 
     def scratchpad(self) -> Scratchpad:
-        """Return what of this session is in the scratchpad, most recently used first."""
+        """Return this session's memories in the scratchpad, most recently used first."""
         self._refuse_unless("read")
         return self._memory._scratchpad_of(self._owner)
 
@@ -212,10 +213,10 @@ class SessionMemory(WithCheckedFlags):
         format: str = "json",  # noqa: A002 - the option's name
         overwrite: bool = False,
     ) -> ExportReport:
-        """Write the memories of this session out, archived ones too, as ``AgentMemory.export``.
+        """Export the memories of this session, archived ones included, as ``AgentMemory.export``.
 
         ``format`` is ``json``, ``jsonl``, ``record-json``, ``record-jsonl``, ``scratchpad`` or
-        ``backup``: the others hold what is the agent's.
+        ``backup``; the other formats contain the whole agent.
         """
         self._refuse_unless("read")
         if format not in _EXPORTS:
@@ -227,7 +228,7 @@ class SessionMemory(WithCheckedFlags):
 
     @property
     def graph(self) -> SessionGraph:
-        """The graph of this session's user; in a session of a run, what its memories say of it."""
+        """The graph of this session's user, or what this run's memories say of it."""
         return SessionGraph(self._memory.graph, self._owner, self._refuse_unless, self._required)
 
     # Writing ----------------------------------------------------------------------------------
@@ -237,9 +238,9 @@ class SessionMemory(WithCheckedFlags):
         messages: str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message],
         **arguments: Any,  # noqa: ANN401 - those of AgentMemory.add
     ) -> AddMemoryResponse:
-        """Keep what a conversation of this session says, as ``AgentMemory.add`` does.
+        """Learn from a conversation of this session, as ``AgentMemory.add`` does.
 
-        Where the session may not delete, what would be deleted is put in question (``reviews``).
+        If the session may not delete, deletions are put up for review instead (``reviews``).
         """
         self._refuse_unless("write")
         self._refuse_fixed(arguments)
@@ -266,7 +267,7 @@ class SessionMemory(WithCheckedFlags):
         return answer.model_copy(update={"data": changes, "operations": None})
 
     def store(self, content: str, **arguments: Any) -> str:  # noqa: ANN401 - AgentMemory.store's
-        """Store a memory of this session, and return its id; ``AgentMemory.store`` says how.
+        """Store a memory of this session and return its id; see ``AgentMemory.store``.
 
         An ``id`` must begin with this session's ``id_prefix``.
         """
@@ -287,7 +288,7 @@ class SessionMemory(WithCheckedFlags):
         return _without_details(lambda: self._memory.store_many(own, **arguments))
 
     def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
-        """Raise what ``store`` would raise for one item, without storing it."""
+        """Raise whatever ``store`` would raise for an item, without storing it."""
         self._refuse_unless("write")
         self._memory.validate(self._owned_item(item), on_secret=on_secret)
 
@@ -323,11 +324,11 @@ class SessionMemory(WithCheckedFlags):
         return self._all_shown(_without_details(lambda: self._memory.unarchive(own)))
 
     def undo(self, change_id: int | None = None) -> Undone:
-        """Undo one change of this session's memories, or what was done to them last.
+        """Undo one change of this session's memories, or what was last done to them.
 
-        Of what one verb did to memories of several users, these alone are as they were before.
-        Needs the permission to read, to write and to delete. Raises ``ValidationError`` as
-        ``AgentMemory.undo`` does; another's change is like one that never was.
+        If one verb changed memories of several users, only this session's are restored. Requires
+        the permissions to read, write and delete. Raises ``ValidationError`` as
+        ``AgentMemory.undo`` does; the changes of others seem not to exist.
         """
         for permission in ("read", "write", "delete"):
             self._refuse_unless(permission)
@@ -336,7 +337,7 @@ class SessionMemory(WithCheckedFlags):
     # Deleting ---------------------------------------------------------------------------------
 
     def delete(self, memory_id: str) -> Memory:
-        """Delete a memory of this session, and return it as it was; it stays in the history."""
+        """Delete a memory of this session and return it as it was; it stays in the history."""
         self._refuse_unless("delete")
         self._require(memory_id)
         return self._shown(self._memory.delete(memory_id))
@@ -354,25 +355,25 @@ class SessionMemory(WithCheckedFlags):
     def delete_all(
         self, *, filters: SearchFilters | Mapping[str, Any] | None = None
     ) -> list[Memory]:
-        """Delete all memories of this session, archived ones too, or those like ``filters``."""
+        """Delete all memories of this session, archived ones too, or only those of ``filters``."""
         self._refuse_unless("delete")
         return self._all_shown(self._memory.delete_all(filters=self._narrowed(filters, {})))
 
     # Questions --------------------------------------------------------------------------------
 
     def reviews(self) -> list[Review]:
-        """Return the memories of this session that are in question, oldest first."""
+        """Return the memories of this session that wait for a decision, oldest first."""
         self._refuse_unless("read")
         return self._own_reviews()
 
     def approve(self, review_id: int) -> Memory:
-        """Delete the memory in question, and return it as it was."""
+        """Delete the memory under review and return it as it was."""
         self._refuse_unless("delete")
         self._require_review(review_id)
         return self._shown(self._memory.approve(review_id))
 
     def dismiss(self, review_id: int) -> None:
-        """Keep the memory in question."""
+        """Keep the memory under review."""
         self._refuse_unless("write")
         self._require_review(review_id)
         self._memory.dismiss(review_id)
@@ -411,11 +412,11 @@ class SessionMemory(WithCheckedFlags):
         }
 
     def _owned_item(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a new memory's fields as this session's; what is no mapping the verb refuses."""
+        """Return a new memory's fields as this session's. The verb refuses a non-mapping."""
         return self._owned(item) if isinstance(item, Mapping) else item
 
     def _refuse_duplicate_function(self, arguments: Mapping[str, Any]) -> None:
-        """Refuse a function that is told what is known, where the session may not read."""
+        """Refuse a function that is called with known memories, if the session may not read."""
         if callable(arguments.get("on_duplicate")):
             self._refuse_unless("read")
 

@@ -34,11 +34,11 @@ class _Scope(TypedDict):
 
 
 class SessionGraph(WithCheckedFlags):
-    """The graph of one user, as a session may use it; ``MemoryGraph`` says what the verbs do.
+    """The graph of one user, as a session may use it; ``MemoryGraph`` explains the verbs.
 
-    A session of a user sees all that this user's memories say, whichever run they are of. A session
-    of a run sees what the memories of that run say, and writes what one of them says: its verbs
-    that write need a ``memory_id``.
+    A session of a user sees what all of this user's memories say, whatever their run. A session of
+    a run sees, and writes, only what the memories of that run say: there the writing verbs require
+    a ``memory_id``.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SessionGraph(WithCheckedFlags):
         return self._graph.entities(**self._scope, limit=limit)
 
     def entity(self, name: str) -> EntityView | None:
-        """Return the entity that has this name or alias, or ``None``."""
+        """Return the entity with this name or alias, or ``None``."""
         self._refuse_unless("read")
         return self._graph.entity(name, **self._scope)
 
@@ -81,19 +81,19 @@ class SessionGraph(WithCheckedFlags):
         )
 
     def neighbours(self, name: str, depth: int = 1, *, as_of: Time | None = None) -> Neighbourhood:
-        """Return what is within ``depth`` relationships of an entity, nearest first."""
+        """Return everything within ``depth`` relationships of an entity, nearest first."""
         self._refuse_unless("read")
         return self._graph.neighbours(name, depth, **self._scope, as_of=as_of)
 
     def path(
         self, source: str, target: str, max_depth: int = 4, *, as_of: Time | None = None
     ) -> GraphPath:
-        """Return a shortest way between two entities."""
+        """Return a shortest path between two entities."""
         self._refuse_unless("read")
         return self._graph.path(source, target, max_depth, **self._scope, as_of=as_of)
 
     def related_memory_ids(self, query: str, *, limit: int = 10) -> list[str]:
-        """Return the memories behind what holds at the entities that a query names, best first."""
+        """Return the ids of the memories that the graph relates to a query, best first."""
         self._refuse_unless("read")
         return self._graph.related_memory_ids(query, **self._scope, limit=limit)
 
@@ -114,15 +114,15 @@ class SessionGraph(WithCheckedFlags):
     # Changing ---------------------------------------------------------------------------------
 
     def add_entity(self, name: str, **more: Any) -> EntityView:  # noqa: ANN401 - MemoryGraph's
-        """Add an entity, or say more of the one of that name."""
+        """Add an entity, or add to an existing one."""
         return self._graph.add_entity(name, **self._writable(more))
 
     def add(self, source: str, relationship: str, target: str, **more: Any) -> EdgeView:  # noqa: ANN401 - MemoryGraph's
-        """Say that something holds. A memory of another user cannot say so."""
+        """State that a relationship holds. A memory of another user cannot be its source."""
         return self._graph.add(source, relationship, target, **self._writable(more))
 
     def update(self, source: str, relationship: str, target: str, **more: Any) -> GraphChange:  # noqa: ANN401 - MemoryGraph's
-        """Say that something changed: the old relationship is closed and a new one opened."""
+        """Record a change: close the old relationship and open a new one."""
         scoped = self._writable(more)
         self._refuse_unless("delete")  # what held is closed
         return _without_reason(self._graph.update(source, relationship, target, **scoped))
@@ -134,7 +134,7 @@ class SessionGraph(WithCheckedFlags):
         source_memory_ids: Sequence[str] = (),
         at: Time | None = None,
     ) -> GraphReport:
-        """Carry out instructions in one transaction, and tell what became of each."""
+        """Carry out instructions in one transaction, and report the outcome of each."""
         self._writable({"memory_id": source_memory_ids or None})
         self._refuse_unless("delete")  # they may close what held
         report = self._graph.apply(
@@ -144,9 +144,10 @@ class SessionGraph(WithCheckedFlags):
         return report.model_copy(update={"changes": changes})
 
     def remove(self, source: str, relationship: str, target: str) -> GraphChange:
-        """Say that something holds no more. It stays in the past.
+        """State that a relationship no longer holds. It remains part of the past.
 
-        In a session of a run it holds no more as long as the last memory is there that says it.
+        In a session of a run it counts as closed for as long as the last memory that states it
+        exists.
         """
         self._refuse_unless("delete")
         stated_by: list[str] = []
@@ -161,7 +162,7 @@ class SessionGraph(WithCheckedFlags):
         )
 
     def merge(self, keep: str, other: str) -> EntityView:
-        """Make one of two entities whose names mean the same, in the graph of the whole user."""
+        """Merge two entities whose names mean the same, in the graph of the whole user."""
         self._refuse_unless("write")
         self._refuse_unless("delete")
         if self._owner.run_id is not None:

@@ -1,7 +1,7 @@
-"""Memories of several agents together: who lets whom read or write, and one search over them all.
+"""Memories shared between agents: who may read or write whose, and one search over all of them.
 
-An agent's own file says what other agents may do with it (``AgentConfig.sharing``). One that may
-be read is opened read-only, so that nothing here can write to it, not even a count.
+Each agent's own file says what other agents may do with it (``AgentConfig.sharing``). A file that
+may only be read is opened read-only, so nothing here can write to it, not even an access count.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ SHARED_AGENT: Final = "shared"
 
 Policy = Literal["private", "read", "write"]
 _TURNS: Final = 10
-"""So often a search opens a memory anew that others close meanwhile."""
+"""How often a search reopens a memory that others close meanwhile."""
 AnyMemory = TypeVar("AnyMemory", bound=OpenMemory)
 """The class of the memory that asks, and so of those that it opens."""
 
 
 def policy_of(config: AgentConfig, *, agent_id: str) -> Policy:
-    """Return what others may do with the memories of an agent that has these settings."""
+    """Return what others may do with the memories of an agent with these settings."""
     if config.sharing is None:
         return "read" if agent_id == SHARED_AGENT else "private"
     return config.sharing
@@ -70,9 +70,9 @@ def _private(agent_id: str) -> PermissionDenied:
 class SharedMemories(Generic[AnyMemory]):
     """The memories of other agents, as one agent may use them. Threads may share it.
 
-    ``address`` and ``agent_id`` are those of the memory that asks; the others lie beside it, under
-    the same root. They stay open between uses; before each, their files are asked what is allowed.
-    ``opener`` opens one that there is: ``(agent_id, root=, read_only=)``.
+    ``address`` and ``agent_id`` belong to the memory that asks; the others lie beside it, under the
+    same root. They stay open between uses, and before each use their files are asked what is
+    allowed. ``opener`` opens an existing one: ``(agent_id, root=, read_only=)``.
     """
 
     def __init__(self, address: Address, agent_id: str, opener: Callable[..., AnyMemory]) -> None:
@@ -85,13 +85,13 @@ class SharedMemories(Generic[AnyMemory]):
         self._is_closed = False
 
     def open(self, name: str) -> AnyMemory:
-        """Return the memory of another agent: for reading, or for writing too where it says so.
+        """Return another agent's memory: for reading, or also for writing if its file says so.
 
-        It is closed with the memory that asks, and opened anew when what it allows has changed.
+        It is closed together with the memory that asks, and reopened when its permissions change.
 
-        Raises ``PermissionDenied`` when it is private, ``ValidationError`` for what is no agent id
-        or the asker's own, ``StorageUnavailable`` when there is no such agent or its place is a
-        link, ``ConfigurationError`` when the asker's file does not lie under a root.
+        Raises ``PermissionDenied`` if it is private, ``ValidationError`` for an invalid agent id or
+        the asker's own, ``StorageUnavailable`` if there is no such agent or its place is a link,
+        and ``ConfigurationError`` if the asker's own file does not lie under a root.
         """
         return self._open(name).memory
 
@@ -107,24 +107,23 @@ class SharedMemories(Generic[AnyMemory]):
         ask: Callable[[AnyMemory], SearchResults],
         note: Callable[[AnyMemory, SearchResults], None],
     ) -> SearchResults:
-        """Search a memory and those of other agents, and return the best ``limit`` of all.
+        """Search a memory together with those of other agents; return the best ``limit`` of all.
 
-        Without ``include_weak`` only what passes the gate among all is returned.
+        Without ``include_weak`` only hits that pass the gate among all of them are returned.
+        ``only`` limits the search to one agent, by id. All hits are in one order, see ``merging``;
+        a hit that repeats a better one of another agent is listed in its ``repeats``, as
+        ``agent:id``.
 
-        ``only`` is the id of the one agent that is searched, if not all are. The results are in one
-        order, see ``merging``; one that repeats a better one of another agent is among
-        its ``repeats``, as ``agent:id``.
+        ``ask`` queries one memory; it explains the scores and records nothing. ``note`` records,
+        for a memory that may be written, which of its results were returned.
 
-        ``ask`` puts the question to one memory; it explains the scores, and takes no notes.
-        ``note`` notes, for a memory that may be written, which of its results were given out.
-
-        A name that may not be searched, or that there is not, raises what ``open`` does. A file
-        that cannot be read now (locked, damaged) is left out, and ``degraded`` says so.
+        An agent that does not exist or may not be searched raises what ``open`` raises. A file that
+        cannot be read right now (locked, damaged) is left out, and ``degraded`` says so.
         """
         wanted = _names(names)
         picked = [name for name in wanted if only in (None, name)]
         for name in picked:
-            self._inode(name)  # one that there is not is no failure of its file
+            self._inode(name)  # an agent that does not exist is not a failure of its file
         asked: list[_Asked[AnyMemory]] = []
         failures: list[str] = []
         if not picked or only is None:
@@ -145,7 +144,7 @@ class SharedMemories(Generic[AnyMemory]):
         return build_results(page, answers, wanted, failures, limit=limit, explain=explain)
 
     def close(self) -> None:
-        """Close all that were opened. Closing twice is fine."""
+        """Close all memories that were opened. Closing twice is harmless."""
         with self._lock.bare, contextlib.ExitStack() as closing:
             self._is_closed = True
             for opened in self._opened.values():

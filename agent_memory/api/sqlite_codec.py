@@ -1,4 +1,4 @@
-"""A memory's own file, from another agent or machine: read as it is, or written as a copy."""
+"""A memory's own file as a format: read from another agent or machine, or written as a copy."""
 
 from __future__ import annotations
 

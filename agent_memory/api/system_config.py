@@ -1,4 +1,4 @@
-"""Reading C's configuration of the system: from a file, a mapping, the environment (C, 10)."""
+"""Reads C's system configuration from a file, a mapping and the environment (C, 10)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _UNUSED: Final = {
     "performance.parallel_requests": "one request is made after the other",
     "monitoring.metrics_endpoint": "nothing is sent anywhere; `configure event_log` writes a file",
 }
-"""Settings of C's that are read and kept, and do nothing here: who sets one is told."""
+"""C's settings that are read and kept but have no effect here; setting one logs a warning."""
 _OF_ONE_PROVIDER: Final = ("api_key", "model", "base_url", "organization")
 _SECTIONS: Final = {
     name: next(
@@ -66,21 +66,21 @@ ConfigSource = str | os.PathLike[str] | Mapping[str, Any] | SystemConfig | None
 def load_system_config(
     source: ConfigSource = None, environ: Mapping[str, str] | None = None
 ) -> SystemConfig:
-    """Return the configuration that a YAML or JSON file, a mapping, or the environment tells.
+    """Return the configuration in a YAML or JSON file, a mapping, or the environment.
 
-    A file is JSON where its name ends with ``.json``, else YAML. What is null in it, or blank in
-    the environment, is not set. A ``SystemConfig`` is returned as it is. ``environ`` is the
-    process's environment unless it is given; these count before what the source says:
+    A file is JSON if its name ends with ``.json``, else YAML. Values that are null in the file or
+    blank in the environment count as not set. A ``SystemConfig`` is returned unchanged. These
+    variables of ``environ`` (default: the environment of the process) take precedence over the
+    source:
 
-    - AGENT_MEMORY_LLM_PROVIDER: ``openai`` or ``anthropic``. Where the source names the other, its
-      key, model, base_url and organization are that one's, and do not count.
+    - AGENT_MEMORY_LLM_PROVIDER: ``openai`` or ``anthropic``. If the source names the other
+      provider, its key, model, base_url and organization are ignored.
     - AGENT_MEMORY_LLM_MODEL, AGENT_MEMORY_LLM_BASE_URL
-    - AGENT_MEMORY_LLM_API_KEY: the key, or ``${NAME}`` for another variable
+    - AGENT_MEMORY_LLM_API_KEY: the key, or ``${NAME}`` to use another variable
 
-    A value that is ``${NAME}`` is looked up when it is asked for (``resolved_api_key``), so that a
-    variable may be missing until then. Raises ``ConfigurationError`` that names each setting that
-    is wrong, and for one that there is not, the nearest that there is. A setting that does nothing
-    here is logged as a warning.
+    A value ``${NAME}`` is resolved only when it is needed (``resolved_api_key``), so the variable
+    may be missing until then. Raises ``ConfigurationError`` that names every invalid setting and,
+    for an unknown one, the nearest known one. A setting without effect here is logged as a warning.
     """
     if isinstance(source, SystemConfig):
         return source
@@ -113,14 +113,14 @@ def load_system_config(
 def memory_arguments(
     config: SystemConfig, environ: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Return what ``AgentMemory`` takes of the configuration: ``AgentMemory("bob", **it)``.
+    """Return the arguments for ``AgentMemory`` that follow from a configuration.
 
-    ``embedder`` is made where its section is there; of ``performance``, where they are set,
-    ``enable_caching`` and ``batch_size`` (of a move to search by meaning) count. The language model
-    is given to ``add``: ``config.llm.settings()``. ``root`` is there where ``vector_store`` names a
-    database. Where ``monitoring`` is enabled, the logger ``agent_memory`` gets its level. Raises
-    ``ConfigurationError`` for another store elsewhere, an environment variable that is not set, and
-    an embedder that cannot be had.
+    Pass them as ``AgentMemory("bob", **arguments)``. ``embedder`` is created if its section is
+    present. Of ``performance``, ``enable_caching`` and ``batch_size`` (for migrations) are used if
+    set. The language model goes to ``add`` instead: ``config.llm.settings()``. ``root`` is present
+    if ``vector_store`` names a database. If ``monitoring`` is enabled, it sets the level of the
+    logger ``agent_memory``. Raises ``ConfigurationError`` for a remote store of another kind, an
+    environment variable that is not set, or an embedder that is not available.
     """
     refuse_remote_store(config)
     if config.monitoring.enabled:
@@ -137,7 +137,7 @@ def memory_arguments(
 
 
 def refuse_remote_store(config: SystemConfig) -> None:
-    """Raise ``ConfigurationError`` for a store elsewhere that is no database of PostgreSQL."""
+    """Raise ``ConfigurationError`` for a remote store that is not a PostgreSQL database."""
     store, graph = config.vector_store, config.graph_store
     if store is not None and store.provider not in _DATABASES:
         raise ConfigurationError(
@@ -161,11 +161,11 @@ def refuse_remote_store(config: SystemConfig) -> None:
 
 
 def store_root(config: SystemConfig, environ: Mapping[str, str] | None = None) -> str | None:
-    """Return the ``root`` of ``AgentMemory`` that ``vector_store`` names; ``None`` without one.
+    """Return the ``root`` for ``AgentMemory`` that ``vector_store`` names; ``None`` without one.
 
-    Of a database, ``collection_name`` becomes the schema, ``timeout`` the limit on a statement, and
-    ``use_https`` asks for TLS, with a certificate that is checked unless ``verify_ssl`` is false;
-    each where it is set. Raises ``ConfigurationError`` for what a database does not have, and for
+    For a database, ``collection_name`` becomes the schema, ``timeout`` the statement timeout, and
+    ``use_https`` requires TLS, with a verified certificate unless ``verify_ssl`` is false; each if
+    it is set. Raises ``ConfigurationError`` for settings that do not apply to a database, and for
     an environment variable that is not set.
     """
     store = config.vector_store
@@ -225,11 +225,11 @@ def _refuse_foreign_settings(store: VectorStoreConfig, embedder: EmbedderConfig 
 def embedder_arguments(
     config: EmbedderConfig | None, environ: Mapping[str, str] | None = None
 ) -> tuple[EmbedderSpec, EmbedderSettings]:
-    """Return what ``create_embedder`` takes for C's section ``embedder``; ``auto`` without one.
+    """Return the arguments of ``create_embedder`` for C's section ``embedder``.
 
-    ``huggingface`` is a model of sentence-transformers, with the dimensions that it has. Raises
-    ``ConfigurationError`` for an environment variable that is not set, and for a model that the
-    provider does not have.
+    Without a section it is ``auto``. ``huggingface`` means a model of sentence-transformers, with
+    its own number of dimensions. Raises ``ConfigurationError`` for an environment variable that is
+    not set, and for a model that the provider does not have.
     """
     if config is None:
         return "auto", EmbedderSettings()

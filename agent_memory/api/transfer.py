@@ -1,4 +1,4 @@
-"""The verbs that take memories out of a store and into one, in any of the documented formats."""
+"""The verbs that export memories and import them, in any of the documented formats."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class TransferVerbs(OpenMemory):
 
     @contextlib.contextmanager
     def dump(self, *, embeddings: bool = False, as_of: Time | None = None) -> Iterator[Source]:
-        """Give the body everything that the store holds, as it stands now or stood at a time.
+        """Give the body everything that the store holds, now or as of a time.
 
         ``embeddings`` says whether the vectors are wanted too.
         """
@@ -74,16 +74,16 @@ class TransferVerbs(OpenMemory):
         as_of: Time | None = None,
         overwrite: bool = False,
     ) -> ExportReport:
-        """Write the store out, and say what was written and what has no place in the format.
+        """Write the store to a file, and report what was written and what the format cannot hold.
 
         ``format`` is one of ``agent_memory.formats.registry.names()``: ``store`` (YAML with
-        everything in it: the portable backup), ``scratchpad``, ``backup``, ``metadata``,
+        everything in it, the portable backup), ``scratchpad``, ``backup``, ``metadata``,
         ``settings``, ``json``, ``jsonl``, ``record-json``, ``record-jsonl``, ``directory`` (of
-        JSONL files) or ``sqlite``. The same store gives the same bytes. ``embeddings`` puts the
-        vectors in, where the format has them; ``as_of`` writes the store as it stood at a time.
+        JSONL files) or ``sqlite``. The same store gives the same bytes. ``embeddings`` includes the
+        vectors if the format can hold them; ``as_of`` writes the store as it was at a time.
 
-        The file is private, and takes the place of what was there, if ``overwrite``, when it is
-        whole. Raises ``ValidationError``, ``StorageFull`` and ``StorageUnavailable``.
+        The file is private. It replaces an existing one only if ``overwrite``, and only when it is
+        complete. Raises ``ValidationError``, ``StorageFull`` and ``StorageUnavailable``.
         """
         dump = self.dump(embeddings=embeddings, as_of=as_of)
         report = self._write_out(path, format, dump, overwrite=overwrite)
@@ -150,30 +150,36 @@ class TransferVerbs(OpenMemory):
         dry_run: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> ImportReport:
-        """Take in what a file or folder holds, in one transaction, and say what became of it.
+        """Import a file or folder in one transaction, and report the outcome.
 
-        Its format is recognised by its content, unless ``format`` names it: one of those of
-        ``export``, or another program's (the guide ``moving-in`` has them). ``path`` may be a
-        ``postgresql://`` address of LangGraph's PostgresStore, too.
-        What has an id that is there already, with another content, is left out (``skip``), takes
-        its place (``replace``), does so if it was changed later (``newer``), or is stored beside it
-        under a new id (``keep-both``). What the file does not tell of a memory stays as it is.
+        The format is recognised by its content, unless ``format`` names it: one of those of
+        ``export``, or that of another program (see the guide ``moving-in``). ``path`` may also be
+        the ``postgresql://`` address of LangGraph's PostgresStore.
 
-        Of conversations that another program kept, what lasts is taken in, as ``add`` finds without
-        a model; ``raw`` takes each message as it is.
+        ``on_conflict`` decides what happens to a memory whose id exists here with other content:
 
-        What was erased here stays out, also where another entry or an older state of one says it;
-        the report names it. ``include_erased`` takes it in, and it is no longer known as erased.
+        - ``skip`` leaves it out.
+        - ``replace`` replaces the one that is here.
+        - ``newer`` replaces it if the one in the file was changed later.
+        - ``keep-both`` stores it under a new id.
 
-        If an entry cannot be taken, nothing is; ``skip_bad`` leaves it out instead, and the report
-        says why. A folder of JSONL files is always read so. ``dry_run`` changes nothing and tells
-        what would be done. The file is backed up before memories in it are replaced; in a database
-        what was there stays in the history alone. ``progress`` is called with how many entries are
-        done, of how many; 0 while those are being read. What
-        looks like a secret is treated as the setting ``on_secret`` says; what was masked is among
-        the repairs.
+        Fields that the file does not have stay as they are.
 
-        Raises ``ValidationError`` that names the file, the line and the field, ``StorageError``.
+        From conversations of other programs, what is worth keeping is imported, as ``add`` finds it
+        without a model; ``raw`` imports every message as it is.
+
+        What was erased here stays out, even if another entry or an older version contains it; the
+        report names it. ``include_erased`` imports it, and it no longer counts as erased.
+
+        If one entry cannot be imported, nothing is. With ``skip_bad``, and always for a folder of
+        JSONL files, such entries are left out and reported. ``dry_run`` changes nothing and reports
+        what would be done. The file is backed up before memories are replaced; in a database the
+        replaced values are in the history alone. ``progress`` is called with the number of entries
+        done and the total; with 0 while they are being read. Apparent secrets are treated as the
+        setting ``on_secret`` says, and masked ones are listed among the repairs.
+
+        Raises ``ValidationError`` that names the file, the line and the field, and
+        ``StorageError``.
         """
         from agent_memory.services.transfer.staging import Staging  # noqa: PLC0415 - seldom used
 
@@ -221,17 +227,19 @@ class TransferVerbs(OpenMemory):
         *,
         progress: Callable[[int, int], None] | None = None,
     ) -> MoveReport:
-        """Carry every row over to the same agent under another root, and say how many there were.
+        """Copy everything to the same agent under another root, and return how many rows it has.
 
-        ``root`` is what ``AgentMemory`` takes. Ids, history, operations, graph, vectors, settings,
-        rejections and tombstones go along; backups and the event log stay behind. Others may write
-        until the rows are compared, one by one, in the end: then they wait, or are told that the
-        memory is in use. What is here stays as it is; let nothing use it afterwards.
+        ``root`` is as for ``AgentMemory``. Ids, history, operations, graph, vectors, settings,
+        rejections and tombstones are copied; backups and the event log are not. In the end all rows
+        are compared, one by one. Others may write until then; during the comparison they wait, or
+        are told that the memory is in use. The original stays as it is, and should not be used
+        afterwards.
 
-        There is no store there until all has arrived: if this is killed, move again, and it goes on
-        from there. ``progress`` is called with how many rows are done, of how many; the comparison
-        counts once more. Raises ``ConfigurationError`` where there are memories already,
-        ``MigrationError`` where a row does not stay as it was put, ``StorageError``.
+        Nothing is visible at the new place until everything has arrived. If the move is
+        interrupted, call it again: it continues where it stopped. ``progress`` is called with the
+        number of rows done and the total; the comparison counts them a second time. Raises
+        ``ConfigurationError`` if there are memories at the new place already, ``MigrationError`` if
+        a row there is not what was written, and ``StorageError``.
         """
         address = paths.agent_address(self.agent_id, root)
         if address == self._store.address:

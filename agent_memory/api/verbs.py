@@ -1,4 +1,4 @@
-"""All groups of verbs together: what a session narrows, and ``AgentMemory`` offers."""
+"""All groups of verbs together: what ``AgentMemory`` offers, and a session narrows."""
 
 from __future__ import annotations
 

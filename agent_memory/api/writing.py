@@ -26,7 +26,7 @@ from agent_memory.services.writing.insert import InsertResult
 
 
 class WritingVerbs(OpenMemory):
-    """Storing and changing. ``AgentMemory`` has these verbs."""
+    """Storing and changing memories. ``AgentMemory`` has these verbs."""
 
     def store(
         self,
@@ -49,40 +49,47 @@ class WritingVerbs(OpenMemory):
     ) -> str:
         """Store a memory and return its id. When this returns, it is on the disk.
 
-        ``content`` has 1 to 10,000 characters. ``category`` is ``note`` unless given, ``kind``
-        ``learning``, ``importance`` ``medium``, ``timestamp`` now. With an ``id``, storing the
-        same content again changes nothing and returns the id.
+        ``content`` has 1 to 10,000 characters. The defaults are ``category`` ``note``, ``kind``
+        ``learning``, ``importance`` ``medium``, and now as the ``timestamp``. ``metadata`` is any
+        JSON data, up to 20 levels deep; only ``MemoryRecord`` and ``add`` have narrower limits (5
+        levels, keys of 100 characters, texts of 1,000, no reserved keys). With an ``id`` the call
+        can be repeated: storing the same content again changes nothing and returns the id.
 
-        ``on_duplicate`` says what is done when a memory about the same user, of the same run, says
-        the same in the same words (``Duplicate``): ``keep`` stores both, ``merge`` gives the one
-        that is there the new tags and metadata, and the higher importance, and returns its id,
-        ``refuse`` raises ``DuplicateMemory``. What ``merge`` does not take over (another category,
-        time or id, another value of the same metadata key) is named in ``Duplicate.left_out`` and
-        in the log. A function is told of it, and of similar memories, and returns one of the three
-        words (which counts for duplicates alone) or ``None``; it must not use this memory, and what
-        it raises comes out as it is, with nothing stored.
+        ``on_duplicate`` decides what happens if a memory about the same user (and of the same run)
+        says the same in the same words (``Duplicate``):
 
-        Unless it is given, the setting in the file decides; with an ``id`` or a ``timestamp`` that
-        never merges. Without a setting all are kept but echoes: what a search or ``context`` gave
-        out within the hour is merged. So an event that happens again within the hour after it was
-        recalled, and is reported in the same words, is taken for an echo: give its ``timestamp``,
-        or ``on_duplicate="keep"``. No echo is what has an ``id`` or a ``timestamp``, says more than
-        the memory that is there (another category, importance or value of metadata), or takes back
-        a newer memory that says something similar.
+        - ``keep`` stores both.
+        - ``merge`` adds the new tags and metadata to the existing memory, raises its importance to
+          the higher of the two, and returns its id. What it cannot take over (another category,
+          time or id, or another value for the same metadata key) is listed in
+          ``Duplicate.left_out`` and in the log.
+        - ``refuse`` raises ``DuplicateMemory``.
+        - A function is called with it, and with similar memories too, and returns one of these
+          words (which has an effect for duplicates only) or ``None``. It must not use this memory.
+          What it raises is passed on, with nothing stored.
 
-        ``on_secret`` says what is done when content, tags, metadata or a task's details look like
-        they hold a key, a token or a password: ``warn`` stores them and logs it, ``mask`` replaces
-        each by ``[masked: …]`` before anything is written, ``refuse`` raises ``SecretFound``,
-        ``keep`` does not look. A function is told instead of the log (``FoundSecrets``) and returns
-        one of the words or ``None``. Unless it is given, the setting in the file decides: ``warn``.
+        By default the file's setting decides; a memory with an ``id`` or ``timestamp`` is then
+        never merged. Without a setting everything is kept except echoes: what a search or
+        ``context`` returned within the last hour is merged when it is stored again. An event that
+        really happens again within that hour, in the same words, is taken for an echo: give it a
+        ``timestamp``, or use ``on_duplicate="keep"``. A memory is not an echo if it has an ``id``
+        or ``timestamp``, says more than the existing one (another category, importance or metadata
+        value), or takes back a newer memory that says something similar.
 
-        ``metadata`` is any JSON data, 20 levels deep. Narrower limits (5 levels, keys
-        of 100 characters, texts of 1,000, no reserved keys) hold for ``MemoryRecord`` and in
-        ``add``: integrations keep whole values of theirs in the metadata of a memory.
+        ``on_secret`` decides what happens if the content, tags, metadata or a task's details seem
+        to contain a key, token or password. By default the file's setting decides, which is
+        ``warn``:
 
-        Raises ``ValidationError`` for a value that cannot be taken, an id that has another content,
-        or one that was erased and said just this (unless the ``timestamp`` says that it was said
-        since); ``StorageError`` when the file cannot be written.
+        - ``warn`` stores it and logs a warning.
+        - ``mask`` replaces each secret by ``[masked: …]`` before anything is written.
+        - ``refuse`` raises ``SecretFound``.
+        - ``keep`` does not look.
+        - A function is called instead of logging (``FoundSecrets``) and returns one of the words or
+          ``None``.
+
+        Raises ``ValidationError`` for an invalid value, for an id that exists with other content,
+        or for content that was erased under this id (unless the ``timestamp`` is later than that),
+        and ``StorageError`` if the file cannot be written.
         """
         values = {
             "content": content,
@@ -132,11 +139,11 @@ class WritingVerbs(OpenMemory):
     ) -> list[str]:
         """Store many memories in one transaction, all or none, and return their ids in order.
 
-        Each item is a mapping with the fields of ``store``. Raises ``ValidationError`` that says
-        which items are wrong, or duplicates that are refused, by their place (from 0); then nothing
-        is stored. ``on_duplicate`` is as in ``store``, among the items as well, but of similar ones
-        it is not told; ``on_secret`` is as in ``store`` too. ``progress`` is called now and then
-        with how many are done, of how many.
+        Each item is a mapping with the fields of ``store``. Raises ``ValidationError`` that lists
+        the invalid items, or refused duplicates, by their position (from 0); then nothing is
+        stored. ``on_duplicate`` works as in ``store``, between the items as well, but a function is
+        not called for similar memories. ``on_secret`` works as in ``store``. ``progress`` is called
+        now and then with the number done and the total.
         """
         policy, settings = check_secret_policy(on_secret), self._store.config()
         all_secrets: list[FoundSecrets] = []
@@ -169,7 +176,7 @@ class WritingVerbs(OpenMemory):
         return ids
 
     def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
-        """Raise what ``store`` would raise for one item, without storing it."""
+        """Raise whatever ``store`` would raise for an item, without storing it."""
         policy, settings = check_secret_policy(on_secret), self._store.config()
         memory, _ = self._apply_secret_policy(self._build_memory(item, settings), policy, settings)
         if "id" in item:
@@ -178,9 +185,10 @@ class WritingVerbs(OpenMemory):
     def duplicates(
         self, content: str, *, user_id: str | None = None, run_id: str | None = None
     ) -> list[Duplicate]:
-        """Return the memories that say what a text says, best grade first, and change nothing.
+        """Return the memories that say the same as a text, best grade first, without any change.
 
-        They are those about the same user, of the same run, that are not archived.
+        Only memories about the same user and of the same run are considered, and none that are
+        archived.
         """
         settings = self._store.config()
         fields = {"content": content, "user_id": user_id, "run_id": run_id}
@@ -190,7 +198,7 @@ class WritingVerbs(OpenMemory):
         return self._store.duplicates(memory.content, user_id=memory.user_id, run_id=memory.run_id)
 
     def duplicate_groups(self) -> Iterator[DuplicateGroup]:
-        """Yield the groups of memories that say the same, the oldest first."""
+        """Yield the groups of memories that say the same, oldest first."""
         return self._while_shared(self._store.duplicate_groups())
 
     def update(
@@ -201,12 +209,12 @@ class WritingVerbs(OpenMemory):
         on_secret: SecretPolicy | None = None,
         **changes: Any,  # noqa: ANN401 - MemoryChanges' fields
     ) -> Memory:
-        """Change some fields of a memory and return it as it is now.
+        """Change some fields of a memory, and return it as it is now.
 
-        The old values stay in its history. The fields are those of ``store`` but ``id`` and
-        ``session_id``; lists and mappings replace the old ones. With ``if_version`` the memory
-        must still have that version, or ``ValidationError`` is raised and nothing changed.
-        ``on_secret`` is as in ``store``. Raises ``MemoryNotFound``.
+        The old values stay in its history. The fields are those of ``store`` except ``id`` and
+        ``session_id``; lists and mappings replace the old ones. With ``if_version``, the memory
+        must still have that version; otherwise ``ValidationError`` is raised and nothing is
+        changed. ``on_secret`` works as in ``store``. Raises ``MemoryNotFound``.
         """
         policy, settings = check_secret_policy(on_secret), self._store.config()
         model = validate_fields(MemoryChanges, changes, categories=settings.categories)
@@ -303,7 +311,7 @@ class WritingVerbs(OpenMemory):
 
 
 def log_secrets(secrets: Sequence[FoundSecrets], policy: SecretPolicy | None) -> None:
-    """Log what looks like secrets, unless the caller's own function was told of it."""
+    """Log apparent secrets, unless the caller's own function was told of them."""
     if not callable(policy):
         from agent_memory.services.policies.secrets import log  # noqa: PLC0415 - imported when it was found
 
