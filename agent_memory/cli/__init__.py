@@ -1,4 +1,4 @@
-"""The `agent-memory` command: the names of ``commands``, which is imported when it is asked for.
+"""The `agent-memory` command: the names of ``commands``, which is imported on demand.
 
 Plain questions do without it: see ``plain_reads``.
 """

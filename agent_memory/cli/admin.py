@@ -58,9 +58,9 @@ def info(session: Session, /) -> None:
 @json_option
 @click.pass_obj
 def configure(session: Session, /, name: str | None, value: str | None) -> None:
-    """Show an agent's settings, or change one. VALUE is JSON, or a plain text.
+    """Show an agent's settings, or change one. VALUE is JSON, or plain text.
 
-    It takes the place of the whole setting: of a list or an object, what VALUE leaves out is gone.
+    VALUE replaces the whole setting: whatever it leaves out of a list or an object is gone.
 
     \b
     Examples:
@@ -83,12 +83,12 @@ def _read(value: str) -> object:
 
 
 @click.command()
-@click.option("--repair", is_flag=True, help="Repair what can be; nothing is thrown away.")
+@click.option("--repair", is_flag=True, help="Repair what can be repaired; nothing is thrown away.")
 @json_option
 @click.pass_obj
 @click.pass_context
 def check(context: click.Context, session: Session, /, repair: bool) -> None:
-    """Look for damage, and for indexes that do not match the memories. Exits with 6 if there is.
+    """Look for damage and for indexes that do not match the memories. Exits with 6 if there is any.
 
     \b
     Example:
@@ -130,11 +130,11 @@ def completion(context: click.Context, shell: str) -> None:
 
 @click.command()
 @click.argument("destination", required=False, type=FILE)
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @json_option
 @click.pass_obj
 def backup(session: Session, /, destination: str | None, force: bool) -> None:
-    """Copy an agent's file, whole, while it may be in use; into `backups/` unless said otherwise.
+    """Copy an agent's file, even while it is in use; by default into `backups/`.
 
     \b
     Example:
@@ -153,8 +153,8 @@ def backup(session: Session, /, destination: str | None, force: bool) -> None:
 def backups(session: Session, /) -> None:
     """List the backups of an agent's file, newest first.
 
-    Those that were made before something destructive say before what; of these the newest
-    `backups_kept` (5, see `configure`) are kept.
+    A backup that was made before something destructive says before what. The newest `backups_kept`
+    of these are kept (5, see `configure`).
 
     \b
     Example:
@@ -171,10 +171,10 @@ def backups(session: Session, /) -> None:
 @json_option
 @click.pass_obj
 def restore(session: Session, /, backup: str, yes: bool) -> None:
-    """Go back to BACKUP: a file, the name of one that `backups` lists, or `latest`.
+    """Go back to BACKUP: a file, a name that `backups` lists, or `latest`.
 
-    It is checked first. The file that it replaces is kept beside it. What was erased since is left
-    out; `import --include-erased` brings it back from a file.
+    The backup is checked first, and the file it replaces is kept beside it. What was erased since
+    then is left out; `import --include-erased` brings it back from a file.
 
     \b
     Examples:

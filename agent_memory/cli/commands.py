@@ -101,7 +101,7 @@ GROUPS: Final = {
     },
     "Help": {"guide": "guide", "completion": "admin"},
 }
-"""Each command under its heading of `--help`, and the module that has it under its name."""
+"""Each command under its heading in `--help`, with the module that defines it."""
 _MODULES: Final = {name: module for group in GROUPS.values() for name, module in group.items()}
 _NAME_WIDTH: Final = max(map(len, _MODULES))
 _ELSEWHERE: Final = {
@@ -111,11 +111,11 @@ _ELSEWHERE: Final = {
     "remove": "forget", "rm": "forget", "save": "store", "statistics": "stats", "status": "info",
     "version": "--version",
 }  # fmt: skip
-"""What commands are called by other tools, and here."""
+"""Names that other tools use for commands, and ours."""
 
 
 class _Commands(click.Group):
-    """Commands whose module is imported when one of them is run."""
+    """Commands whose modules are imported only when they run."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
         return list(_MODULES)
@@ -130,7 +130,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that is meant; one that there is not is told with the nearest."""
+        """Find the command; for an unknown one, suggest the nearest."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -153,7 +153,7 @@ class _Commands(click.Group):
 
 
 def _nearest(word: str) -> str | None:
-    import difflib  # noqa: PLC0415 - 3 ms, for what was mistyped alone
+    import difflib  # noqa: PLC0415 - 3 ms, needed only after a typing mistake
 
     near = difflib.get_close_matches(word.lower(), [*_MODULES, *_ELSEWHERE], n=1)
     return _ELSEWHERE.get(near[0], near[0]) if near else None
@@ -167,26 +167,26 @@ def _nearest(word: str) -> str | None:
     metavar="DIR",
     type=FILE,
     envvar=ROOT_VARIABLE,
-    help="Directory of all agents.",
+    help="The directory of all agents.",
 )
 @click.option(
     "--agent",
     metavar="ID",
     envvar=AGENT_VARIABLE,
-    help="Whose memory.",
+    help="The agent whose memory it is.",
     shell_complete=complete_agents,
 )
 @click.option(
     "--db",
     metavar="FILE",
     type=FILE,
-    help="A memory file anywhere, instead of --root and --agent.",
+    help="A memory file at any path, instead of --root and --agent.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--envelope",
     is_flag=True,
-    help="--json with a request_id, and errors alike on stdout. (`events --follow` has none.)",
+    help="Like --json, with a request_id and with errors on stdout too; not for `events --follow`.",
 )
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.version_option(package_name="agent-memory")
@@ -203,7 +203,7 @@ def cli(
     """Long-term memory for AI agents, in one SQLite file per agent."""
     if not gc.isenabled():  # see ``__main__``
         gc.freeze()
-        gc.set_threshold(50_000)  # what is still imported is no garbage either
+        gc.set_threshold(50_000)  # imports that are still to come are not garbage either
         gc.enable()
     request_id = context.obj if envelope else None
     printed_as = "json" if as_json or envelope else None
@@ -232,8 +232,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         note_closed_stdout()
     except (BrokenPipeError, SystemExit):
-        # The reader has gone, as `head` does: nothing more to say. (click exits with 1 then, and
-        # for nothing else in this mode.)
+        # The reader has closed the pipe, as `head` does: nothing more to say. (In this mode click
+        # exits with 1 then, and for no other reason.)
         discard_stdout()
         return ExitCode.OK
     except StdoutUnwritable as error:
@@ -242,7 +242,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - every error ends here, as the exit code
         if "--debug" in words and not isinstance(error, _OF_CLICK):
-            import traceback  # noqa: PLC0415 - for who looks for a fault alone
+            import traceback  # noqa: PLC0415 - only for --debug
 
             click.echo(safe("".join(traceback.format_exception(error))), err=True)
         if wrapper:
@@ -268,7 +268,7 @@ def _print_error(error: Exception, *, as_json: bool) -> None:
 
 
 def _as_library_error(error: Exception) -> Exception:
-    """Return an error of the command line's as one of the library's."""
+    """Return an error of the command line as one of the library's."""
     if isinstance(error, click.ClickException):
         return ValidationError(error.format_message())
     return AgentMemoryError(_INTERRUPTED) if isinstance(error, click.exceptions.Abort) else error

@@ -28,25 +28,25 @@ from agent_memory.runtime.private_folders import private_folder
 
 @click.command()
 @click.argument("source", metavar="FILE|-", type=FILE)
-@click.option("--user", "user_id", help="Whom it is about.")
-@click.option("--run", "run_id", help="The run that it belongs to.")
-@click.option("--llm", help="A language model: openai:gpt-4.1-mini.")
+@click.option("--user", "user_id", help="The user it is about.")
+@click.option("--run", "run_id", help="The run it belongs to.")
+@click.option("--llm", help="Extract with a language model: openai:gpt-4.1-mini.")
 @click.option("--base-url", help="Its server, such as http://localhost:11434/v1.")
 @click.option("--config", help="Settings, YAML or JSON: `llm`, `vector_store`, `graph_store`.")
-@click.option("--metadata", type=JsonObject(), help="A JSON object kept with each memory.")
-@click.option("--graph", is_flag=True, help="Keep relationships too: see `graph`.")
+@click.option("--metadata", type=JsonObject(), help="Metadata for each memory, as a JSON object.")
+@click.option("--graph", is_flag=True, help="Also record relationships: see `graph`.")
 @click.option("--as-is", is_flag=True, help="Store each message as it is.")
-@click.option("--strict", is_flag=True, help="Refuse all where one message cannot be read.")
+@click.option("--strict", is_flag=True, help="Refuse everything if one message is unreadable.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @json_option
 @click.pass_obj
 def add(session: Session, /, source: str, **options: Any) -> None:
-    """Keep what a conversation says: its facts, compared with what is known.
+    """Learn from a conversation: its facts, compared with what is already known.
 
-    FILE has messages as JSON (a list, or an object with `messages`), as JSONL, or plain text; - is
-    the standard input. Transcripts of OpenAI, Anthropic, LangChain, Amplifier and MCP are taken as
-    they are. Without --llm, a --config or AGENT_MEMORY_LLM_MODEL it is done by rules, on
-    this machine alone.
+    FILE contains messages as JSON (a list, or an object with `messages`), as JSONL, or as plain
+    text; - is standard input. Transcripts of OpenAI, Anthropic, LangChain, Amplifier and MCP are
+    accepted as they are. Without --llm, a --config or AGENT_MEMORY_LLM_MODEL, rules do it, on this
+    machine alone.
 
     \b
     Examples:
@@ -74,7 +74,7 @@ def add(session: Session, /, source: str, **options: Any) -> None:
 
 
 def _follow_store(session: Session, settings: SystemConfig) -> None:
-    """Let the settings say where the memories are, unless the command does."""
+    """Let the settings decide where the memories are, unless the command does."""
     root = store_root(settings)
     if root is not None and session.root is None and session.db is None:
         session.root = root
@@ -86,7 +86,7 @@ def _follow_store(session: Session, settings: SystemConfig) -> None:
 @json_option
 @click.pass_obj
 def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ...]) -> None:
-    """List the memories that a conversation put in question, or decide about them.
+    """List the memories that wait for your decision, or decide about them.
 
     \b
     Examples:
@@ -108,8 +108,8 @@ def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ..
 
 
 @click.command("delete-all")
-@click.option("--user", "user_id", help="All about this user.")
-@click.option("--run", "run_id", help="All of this run.")
+@click.option("--user", "user_id", help="Everything about this user.")
+@click.option("--run", "run_id", help="Everything of this run.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 @click.pass_obj
@@ -128,7 +128,7 @@ def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes
             confirm(f"Delete {count} memories?", yes=yes, otherwise="nothing was deleted")
         gone = memory.delete_all(user_id=user_id, run_id=run_id) if count else []
     text = "no memory is like that: nothing was deleted"
-    if gone:  # else `undo` would take back what was done before
+    if gone:  # otherwise `undo` would revert an earlier change
         text = f"deleted {len(gone)} memories: `undo` brings them back"
     emit({"deleted": [memory.id for memory in gone]}, text=text)
 
@@ -140,7 +140,7 @@ def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes
 def reset(session: Session, /, yes: bool) -> None:
     """Delete every memory of the agent, after a backup. `undo` brings them back.
 
-    What must leave no trace is to be erased: `agent-memory erase --help`.
+    To leave no trace, use `agent-memory erase` instead.
 
     \b
     Example:
@@ -169,7 +169,7 @@ def _refuse_unknown(
 
 @contextlib.contextmanager
 def _opened(session: Session, *, dry_run: bool) -> Iterator[AgentMemory]:
-    """Open the memory; where there is none yet, a dry run looks at an empty one of its own."""
+    """Open the memory; if there is none yet, a dry run uses an empty temporary one."""
     if not dry_run or session.exists():
         with session.open(create=not dry_run) as memory:
             yield memory
@@ -195,7 +195,7 @@ def _text_of(source: str) -> str:
 
 
 def _model(settings: SystemConfig, llm: str | None, base_url: str | None) -> dict[str, Any] | None:
-    """Return C's settings of the model that is meant, or ``None``."""
+    """Return C's settings for the chosen model, or ``None``."""
     settings_given = {} if settings.llm is None else settings.llm.settings()
     if llm:
         provider, _, model = llm.partition(":")

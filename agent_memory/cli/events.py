@@ -22,13 +22,13 @@ _OFF: Final = (
 
 
 @click.command()
-@click.option("--follow", "-f", is_flag=True, help="Go on with what happens, until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Keep printing new events, until Ctrl-C.")
 @click.option(
     "--limit",
     "-n",
-    type=click.IntRange(0, 2**31 - 1),  # a list of more is an OverflowError
+    type=click.IntRange(0, 2**31 - 1),  # a larger number would raise OverflowError in a list
     default=20,
-    help="How many of those before (20).",
+    help="At most this many past events; default: 20.",
 )
 @click.option(
     "--name",
@@ -36,18 +36,18 @@ _OFF: Final = (
     multiple=True,
     metavar="EVENT",
     type=click.Choice([event.value for event in EventName]),
-    help="These alone, such as memory:stored.",
+    help="Only these events, such as memory:stored.",
 )
-@click.option("--since", type=Moment(), help="Not those before: a time, or 12h, 7d, 2w.")
+@click.option("--since", type=Moment(), help="From this time on: a time, or 12h, 7d, 2w.")
 @json_option
 @click.pass_obj
 def events(
     session: Session, /, follow: bool, limit: int, names: tuple[str, ...], since: datetime | None
 ) -> None:
-    """Show what happened in a memory, in any process, and with --follow what happens.
+    """Show what happened in a memory, in any process; with --follow, also what happens next.
 
-    It is told where the setting event_log is brief or full: in events.jsonl beside the file, in a
-    database in the table events.
+    Events are recorded if the setting event_log is brief or full: in events.jsonl beside the file,
+    or in the table events of a database.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Commands about the graph of what memories speak of: show, path, add, merge and others."""
+"""Commands about the graph of what memories mention: show, path, add, merge and others."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from agent_memory.cli.streams import place_to_write
 from agent_memory.cli.tables import table
 from agent_memory.models.graph import EdgeView, EntityView, GraphPath, Neighbourhood
 
-_user_option = click.option("--user", "user_id", metavar="ID", help="Whose graph.")
+_user_option = click.option("--user", "user_id", metavar="ID", help="The user whose graph it is.")
 _memory_option = click.option(
-    "--memory", "memory_id", metavar="ID", help="The memory that says so."
+    "--memory", "memory_id", metavar="ID", help="The memory that states it."
 )
 
 
 @click.group()
 def graph() -> None:
-    """Whom and what the memories speak of, and what holds between them, and when.
+    """Show and change how people and things in memories are related, and when.
 
     \b
     Examples:
@@ -36,7 +36,7 @@ def graph() -> None:
 @click.argument("name", required=False)
 @_user_option
 @as_of_option
-@click.option("--all", "include_closed", is_flag=True, help="What holds no more, too.")
+@click.option("--all", "include_closed", is_flag=True, help="Include what no longer holds.")
 @json_option
 @click.pass_obj
 def show(
@@ -47,7 +47,7 @@ def show(
     as_of: datetime | None,
     include_closed: bool,
 ) -> None:
-    """Show the relationships that hold, all of them or those of NAME.
+    """Show the relationships that hold: all of them, or those of NAME.
 
     \b
     Example:
@@ -64,7 +64,7 @@ def show(
 
 @graph.command()
 @click.argument("name")
-@click.option("--depth", type=click.IntRange(1, 8), default=1, help="How many steps to go.")
+@click.option("--depth", type=click.IntRange(1, 8), default=1, help="How many steps away.")
 @_user_option
 @as_of_option
 @json_option
@@ -72,7 +72,7 @@ def show(
 def neighbours(
     session: Session, /, name: str, depth: int, user_id: str | None, as_of: datetime | None
 ) -> None:
-    """Show what is near NAME, nearest first.
+    """Show what is related to NAME, nearest first.
 
     \b
     Example:
@@ -86,7 +86,9 @@ def neighbours(
 @graph.command()
 @click.argument("source")
 @click.argument("target")
-@click.option("--max-depth", type=click.IntRange(1, 8), default=4, help="How far to look.")
+@click.option(
+    "--max-depth", type=click.IntRange(1, 8), default=4, help="The longest path, in steps."
+)
 @_user_option
 @as_of_option
 @json_option
@@ -100,7 +102,7 @@ def path(
     user_id: str | None,
     as_of: datetime | None,
 ) -> None:
-    """Show a shortest way from SOURCE to TARGET, whatever way the relationships point.
+    """Show a shortest path from SOURCE to TARGET, ignoring the direction of relationships.
 
     \b
     Example:
@@ -116,18 +118,24 @@ def path(
 @click.argument("relationship")
 @click.argument("target")
 @click.option("--confidence", type=click.FloatRange(0, 1), default=1.0, help="How sure, 0 to 1.")
-@click.option("--from", "valid_from", type=Moment(), help="Since when: 2026-01-28, 7d. Else now.")
+@click.option(
+    "--from", "valid_from", type=Moment(), help="Since when: 2026-01-28, 7d; default: now."
+)
 @click.option("--context", "temporal_context", help='When, in words: "next summer".')
-@click.option("--exclusive/--not-exclusive", default=None, help="Close it with other targets.")
+@click.option(
+    "--exclusive/--not-exclusive",
+    default=None,
+    help="Close the same relationship with other targets.",
+)
 @_memory_option
 @_user_option
 @json_option
 @click.pass_obj
 def add(session: Session, /, **fields: Any) -> None:
-    """Say that SOURCE has a RELATIONSHIP with TARGET; what is new is made.
+    """State that SOURCE has a RELATIONSHIP with TARGET; unknown entities are created.
 
     lives_in, works_at, works_as, is_married_to and is_named hold with one TARGET at a time: a new
-    one closes the older one.
+    one closes the old one.
 
     \b
     Example:
@@ -142,13 +150,13 @@ def add(session: Session, /, **fields: Any) -> None:
 @click.argument("source")
 @click.argument("relationship")
 @click.argument("target")
-@click.option("--to", "valid_to", type=Moment(), help="Until when: 2026-01-28, 7d. Else now.")
+@click.option("--to", "valid_to", type=Moment(), help="Until when: 2026-01-28, 7d; default: now.")
 @_memory_option
 @_user_option
 @json_option
 @click.pass_obj
 def remove(session: Session, /, **fields: Any) -> None:
-    """Say that a relationship holds no more. It stays in the past: `graph show --all`.
+    """State that a relationship no longer holds. It stays in the past: `graph show --all`.
 
     \b
     Example:
@@ -166,7 +174,7 @@ def remove(session: Session, /, **fields: Any) -> None:
 @json_option
 @click.pass_obj
 def merge(session: Session, /, keep: str, other: str, user_id: str | None) -> None:
-    """Make one of two entities whose names mean the same: OTHER becomes an alias of KEEP.
+    """Merge two entities whose names mean the same: OTHER becomes an alias of KEEP.
 
     \b
     Example:
@@ -182,7 +190,7 @@ def merge(session: Session, /, keep: str, other: str, user_id: str | None) -> No
 @click.option(
     "--output", "-o", required=True, metavar="PATH", type=FILE, help="A file; - for stdout."
 )
-@click.option("--force", "--overwrite", "overwrite", is_flag=True, help="Replace what is there.")
+@click.option("--force", "--overwrite", "overwrite", is_flag=True, help="Replace an existing file.")
 @_user_option
 @as_of_option
 @json_option
@@ -196,7 +204,7 @@ def export(
     user_id: str | None,
     as_of: datetime | None,
 ) -> None:
-    """Write the graph into a file: GraphML (Gephi, yEd, networkx) or JSON.
+    """Write the graph to a file: GraphML (Gephi, yEd, networkx) or JSON.
 
     \b
     Example:
@@ -212,7 +220,7 @@ def export(
         emit({"path": str(done), "format": format_}, text=str(done))
 
 
-# How it is shown --------------------------------------------------------------------------------
+# Output -------------------------------------------------------------------------------------------
 
 
 def _entity_text(entity: EntityView | None) -> str:

@@ -1,7 +1,7 @@
 """The command `guide`: what is in `agent_memory/guides`, listed by topic, printed, or as a site.
 
-Two more are made when they are asked for: every command's help page, and every public name.
-Markdown is laid out for a terminal: prose filled to its width, tables in columns, code as it is.
+Two more are generated on demand: every command's help page, and every public name. Markdown is laid
+out for a terminal: prose wrapped to its width, tables in columns, code as it is.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ TOPICS: Final = (
     "secrets", "plain-sqlite", "postgresql", "errors", "reliability", "invariants",
     "measurements", "experiments", "how-it-compares", "changes", "working-on-it",
 )  # fmt: skip
-"""The guides, in the order in which a newcomer may read them."""
+"""The guides, in a good reading order for newcomers."""
 MADE: Final = {
     "commands": ("Every command", "Every command with its help page."),
     "reference": ("Every public name", "Every public name, with what its docstring says."),
 }
-"""The guides that are made when they are asked for, with their titles and summaries."""
+"""The guides that are generated on demand, with their titles and summaries."""
 _WIDEST: Final = 100
 _NEAREST: Final = 3
 _SHORTEST: Final = 3
@@ -44,7 +44,7 @@ _SIMILARITY: Final = 0.6
 
 @dataclass(frozen=True)
 class Guide:
-    """A guide: a Markdown file that begins with its title and a paragraph that sums it up."""
+    """A guide: a Markdown file that begins with its title and a summary paragraph."""
 
     topic: str
     title: str
@@ -53,7 +53,7 @@ class Guide:
 
 
 def guides() -> list[Guide]:
-    """Read all guides, in their order."""
+    """Read all guides, in order."""
     return [_read(topic) for topic in TOPICS]
 
 
@@ -64,7 +64,7 @@ def _read(topic: str) -> Guide:
 
 
 def _make(topic: str, program: click.Command) -> Guide:
-    """Make a guide from the program or from the public names."""
+    """Generate a guide from the program or from the public names."""
     from agent_memory.cli.reference import commands_text, reference_text  # noqa: PLC0415 - seldom
 
     title, summary = MADE[topic]
@@ -73,21 +73,23 @@ def _make(topic: str, program: click.Command) -> Guide:
 
 
 def _completed(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Return the topics that begin with what was typed, for the shell."""
+    """Return the topics that begin with the typed text, for the shell."""
     return [topic for topic in (*TOPICS, *MADE) if topic.startswith(incomplete)]
 
 
 @click.command()
 @click.argument("topic", required=False, shell_complete=_completed)
-@click.option("--no-pager", is_flag=True, help="Print a long guide in the terminal all at once.")
-@click.option("--html", "folder", metavar="DIR", type=FILE, help="Write all as a site into DIR.")
+@click.option("--no-pager", is_flag=True, help="Print a long guide without paging.")
+@click.option(
+    "--html", "folder", metavar="DIR", type=FILE, help="Write all guides as a site into DIR."
+)
 @json_option
 @click.pass_context
 def guide(context: click.Context, topic: str | None, no_pager: bool, folder: str | None) -> None:
     """Print the guide to TOPIC, or list the topics.
 
-    In a terminal it is fitted to the width, and paged where it is longer than the screen;
-    elsewhere it is printed as Markdown. --html writes all guides as a static site.
+    In a terminal it is fitted to the width, and paged if it is longer than the screen; elsewhere it
+    is printed as Markdown. --html writes all guides as a static site.
 
     \b
     Examples:
@@ -114,7 +116,7 @@ def _print(chosen: Guide, *, as_json: bool, is_paged: bool) -> None:
     if as_json or not sys.stdout.isatty():
         emit(asdict(chosen), text=chosen.text.rstrip("\n"))
         return
-    import shutil  # noqa: PLC0415 - 4 ms, which output to a pipe need not pay
+    import shutil  # noqa: PLC0415 - 4 ms, which output to a pipe does not need
 
     text = terminal_text(chosen.text, _width()).rstrip("\n")
     if is_paged and text.count("\n") + 1 >= shutil.get_terminal_size().lines:
@@ -136,7 +138,7 @@ def _write_site(topic: str | None, folder: str, program: click.Command) -> None:
 
 
 def _list() -> None:
-    """Print each topic with the sentence that sums its guide up."""
+    """Print each topic with its guide's summary sentence."""
     listed = [(entry.topic, entry.title, entry.summary) for entry in guides()]
     listed += [(topic, *about) for topic, about in MADE.items()]
     formatter = click.HelpFormatter(width=_width() if sys.stdout.isatty() else _WIDEST)
@@ -147,7 +149,7 @@ def _list() -> None:
 
 
 def _unknown(topic: str) -> str:
-    """Return what to say of an unknown topic: which are near it, by subject or by name."""
+    """Return the message for an unknown topic: which topics are near it, by subject or by name."""
     word = topic.lower()
     near = [
         entry.topic
@@ -175,7 +177,7 @@ _STARTS: Final = re.compile(r"#|\||\s*(?:[-*]|\d+\.)\s|```")
 
 
 def terminal_text(markdown: str, width: int) -> str:
-    """Return a Markdown document as lines of at most ``width``, code blocks excepted."""
+    """Return a Markdown document as lines of at most ``width``, except for code blocks."""
     return "\n".join(_lines(markdown.splitlines(), width)) + "\n"
 
 
@@ -194,7 +196,7 @@ def _lines(source: Sequence[str], width: int) -> Iterator[str]:
 
 
 def _block_end(source: Sequence[str], start: int) -> int:
-    """Return where the block ends that starts at a line."""
+    """Return the end of the block that starts at a line."""
     first, end = source[start], start + 1
     if first.startswith("```"):
         while end < len(source) and not source[end].startswith("```"):
@@ -210,11 +212,11 @@ def _block_end(source: Sequence[str], start: int) -> int:
 
 
 def _filled(block: Sequence[str], width: int) -> list[str]:
-    """Fill a paragraph or a list item, whose further lines hang under its text."""
+    """Wrap a paragraph or a list item; an item's further lines are indented."""
     mark = match[1] if (match := _ITEM.match(block[0])) else ""
     text = " ".join(line.strip() for line in block).removeprefix(mark.strip())
     lines = textwrap.wrap(
-        # What is typed in, such as a command, stays on one line.
+        # Things to type, such as a command, stay on one line.
         _CODE.sub(lambda code: code[0].replace(" ", "\0"), _without_links(text.strip())),
         width,
         initial_indent=mark,
@@ -226,14 +228,14 @@ def _filled(block: Sequence[str], width: int) -> list[str]:
 
 
 def _without_links(text: str) -> str:
-    """Leave a guide's topic as code, of another link the text and, in brackets, the address."""
+    """Replace a link to a guide by its topic as code, another by "text (address)"."""
     return _LINK.sub(
         lambda link: f"{link[1]} ({link[2]})" if "://" in link[2] else f"`{link[1]}`", text
     )
 
 
 def _table(block: Sequence[str], width: int) -> Iterator[str]:
-    """Set a table in columns; where it is too wide, the widest are wrapped."""
+    """Lay out a table in columns; if it is too wide, wrap the widest."""
     rows = [_cells(line) for line in block]
     rule = rows.pop(1)
     widths = _column_widths(rows, width - len(_GAP) * (len(rule) - 1))
@@ -256,9 +258,9 @@ def _cells(line: str) -> list[str]:
 
 
 def _column_widths(rows: Sequence[Sequence[str]], room: int) -> list[int]:
-    """Return each column's width: that of its longest cell, the widest narrowed to fit.
+    """Return the width of each column: its longest cell, with the widest columns narrowed to fit.
 
-    No word is broken unless the longest of all columns do not fit beside each other.
+    No word is broken unless the longest words of all columns do not fit side by side.
     """
     columns = list(zip(*rows, strict=True))
     widths = [max(map(len, column)) for column in columns]

@@ -1,4 +1,4 @@
-"""How the hits of a search are printed; no model is imported for it."""
+"""How the hits of a search are printed, without importing models."""
 
 from __future__ import annotations
 
@@ -35,9 +35,10 @@ _EVIDENCE: Final = (
 
 
 def answer_text(outcome: Results, query: str) -> str:
-    """Show what a search found, best first; below the gate in brackets; and why there are few.
+    """Show hits, best first, those below the gate in brackets, and why there are few.
 
-    In a terminal with colors the question's words stand out, and hits below the gate are faint.
+    In a terminal with colors the words of the query are highlighted, and hits below the gate are
+    faint.
     """
     hits, metadata = outcome.results, outcome.search_metadata
     lines = [
@@ -70,7 +71,7 @@ def answer_text(outcome: Results, query: str) -> str:
 def _hit_styles(hits: Sequence[Hit], query: str) -> Callable[[int, str], str]:
     if not has_color(sys.stdout):
         return lambda _, line: line
-    from agent_memory.text.stems import stems  # noqa: PLC0415 - for colors alone
+    from agent_memory.text.stems import stems  # noqa: PLC0415 - needed only for colors
 
     wanted = stems(query)
 
@@ -86,7 +87,7 @@ def _hit_styles(hits: Sequence[Hit], query: str) -> Callable[[int, str], str]:
 
 
 def _explanations(hits: Sequence[Hit], metadata: Metadata) -> list[str]:
-    """Show the parts of each score, where they were asked for: how they add up, line by line."""
+    """Show how the parts of each score add up, line by line, if they were requested."""
     scores = [(hit.memory.id, hit.score) for hit in hits if hit.score]
     scores += [(m.memory_id, m.score) for m in metadata.near_misses if m.score]
     return [line for memory_id, score in scores for line in _explanation(memory_id, score)]
@@ -116,7 +117,7 @@ def _explanation(memory_id: str, score: ScoreExplanation) -> list[str]:
 
 
 def memory_cells(memory: AnyMemory, *, repeats: int = 0) -> tuple[str, str, str, str]:
-    """Return id, date, category and text of a memory, as a table has them."""
+    """Return a memory's id, date, category and text as the cells of a table."""
     text = memory.content + "".join(f" #{tag}" for tag in memory.tags)
     if repeats:
         text += f" (and {repeats} more that say the same)"
@@ -124,7 +125,7 @@ def memory_cells(memory: AnyMemory, *, repeats: int = 0) -> tuple[str, str, str,
 
 
 def memories_text(memories: Sequence[AnyMemory], filters: Mapping[str, Any]) -> str:
-    """Show memories, one a line; ``filters`` are those that they passed."""
+    """Show memories, one per line; ``filters`` are those that selected them."""
     if not memories:
         return "no memories that pass the filters" if filters else "no memories"
     return table(

@@ -22,17 +22,19 @@ _host_argument: Final = click.argument("host", type=click.Choice(list(HOSTS)), m
 _PLUGIN_STEP: Final = "/plugin install agent-memory@agent-memory, both in Claude Code"
 _PATH_STEP: Final = "agent-memory must be on the PATH of everybody who does that"
 _project_option: Final = click.option(
-    "--project", is_flag=True, help="In this project's settings alone, not in your own."
+    "--project", is_flag=True, help="In the settings of this project, not in your own."
 )
 _dry_run_option: Final = click.option(
-    "--dry-run", is_flag=True, help="Show the changes as a diff, and make none."
+    "--dry-run", is_flag=True, help="Only show the changes, as a diff."
 )
 
 
 @click.command()
 @_host_argument
 @_project_option
-@click.option("--agent", "agent_id", metavar="ID", help="Whose memory; else each project's own.")
+@click.option(
+    "--agent", "agent_id", metavar="ID", help="The agent to use; default: one per project."
+)
 @click.option(
     "--plugin",
     type=click.Path(file_okay=False),
@@ -51,10 +53,11 @@ def install(
     plugin: str | None,
     dry_run: bool,
 ) -> None:
-    """Register the MCP server and the hooks in the files of a coding agent or editor.
+    """Register the MCP server and the hooks in the settings of a coding agent or editor.
 
-    HOST is claude-code, codex, gemini, cursor, claude-desktop or vscode. Other servers, other
-    hooks and comments stay; what is replaced is kept beside it. Twice changes nothing.
+    HOST is claude-code, codex, gemini, cursor, claude-desktop or vscode. Other servers, other hooks
+    and comments are left alone, and the replaced file is kept beside the new one. Installing twice
+    changes nothing.
 
     \b
     Examples:
@@ -63,7 +66,7 @@ def install(
       agent-memory install claude-desktop --agent bob
       agent-memory install claude-code --plugin ./marketplace
     """
-    from agent_memory.integrations.hosts.installation import program  # noqa: PLC0415 - seldom asked for
+    from agent_memory.integrations.hosts.installation import program  # noqa: PLC0415 - seldom
     from agent_memory.integrations.hosts.plugin import plugin_changes  # noqa: PLC0415 - likewise
 
     if plugin is not None:
@@ -83,7 +86,7 @@ def install(
 @_dry_run_option
 @json_option
 def uninstall(host: str, project: bool, dry_run: bool) -> None:
-    """Take the MCP server and the hooks out of a host's files. The memories stay.
+    """Remove the MCP server and the hooks from a host's settings. The memories stay.
 
     \b
     Examples:
@@ -97,7 +100,7 @@ def uninstall(host: str, project: bool, dry_run: bool) -> None:
 def _chosen(
     host: str, *, project: bool, agent: str | None = None, root: str | None = None
 ) -> Installation:
-    from agent_memory.integrations.hosts.installation import Installation  # noqa: PLC0415 - seldom asked for
+    from agent_memory.integrations.hosts.installation import Installation  # noqa: PLC0415 - seldom
 
     folder = project_of(str(Path.cwd())).folder if project else None
     return Installation(
@@ -106,8 +109,8 @@ def _chosen(
 
 
 def _carry_out(changes: Sequence[Change], advice: Sequence[str], *, dry_run: bool) -> None:
-    """Make changes, or show them, and say what the user must still do."""
-    from agent_memory.integrations.hosts.installation import write  # noqa: PLC0415 - seldom asked for
+    """Apply changes, or show them, and say what the user still has to do."""
+    from agent_memory.integrations.hosts.installation import write  # noqa: PLC0415 - seldom
 
     backups = {} if dry_run else write(changes)
     is_changed = any(change.action != "unchanged" for change in changes)
@@ -139,16 +142,15 @@ def _carry_out(changes: Sequence[Change], advice: Sequence[str], *, dry_run: boo
 @click.pass_obj
 @click.pass_context
 def doctor(context: click.Context, session: Session, /) -> None:
-    """Look whether coding agents use the memory of this project, and what keeps them from it.
+    """Check whether coding agents use the memory of this project, and if not, why.
 
-    Each hook that is registered is run once and stores nothing. Exits with 6 if something is
-    wrong.
+    Each registered hook is run once, without storing anything. Exits with 6 if something is wrong.
 
     \b
     Example:
       agent-memory doctor
     """
-    from agent_memory.integrations.hosts import doctor as diagnosis  # noqa: PLC0415 - seldom asked for
+    from agent_memory.integrations.hosts import doctor as diagnosis  # noqa: PLC0415 - seldom
 
     project = project_of(str(Path.cwd()))
     agent_id, root = diagnosis.agent_in_use(project, session.agent, session.root)
@@ -159,7 +161,7 @@ def doctor(context: click.Context, session: Session, /) -> None:
 
 
 def _doctor_text(report: dict[str, Any]) -> str:
-    """Lay out what was seen, a line each, and then what is wrong."""
+    """Lay out the findings, one per line, followed by the problems."""
     lines = [f"agent {report['agent_id']}, {report['path']}", f"project {report['project']}"]
     for each in report["hosts"]:
         answering = [hook for hook in each["hooks"] if hook["ok"]]
@@ -198,16 +200,16 @@ def _doctor_text(report: dict[str, Any]) -> str:
 @click.argument("words", nargs=-1, metavar="HOST EVENT [--agent ID] [--root DIR]")
 @click.pass_obj
 def hook(session: Session, /, words: tuple[str, ...]) -> None:
-    """Answer one event of a coding agent: its JSON on stdin, what it should know on stdout.
+    """Answer one event of a coding agent: its JSON on stdin, context for the agent on stdout.
 
-    Hosts run this by themselves. It always exits with 0, within two seconds; what went
-    wrong is in hooks/log.jsonl of the agent's folder.
+    Hosts run this by themselves. It always exits with 0, within two seconds; errors are logged in
+    hooks/log.jsonl of the agent's folder.
 
     \b
     Example:
       agent-memory hook claude-code SessionStart < event.json
     """
-    from agent_memory.integrations.hosts.hook import main  # noqa: PLC0415 - seldom needed
+    from agent_memory.integrations.hosts.hook import main  # noqa: PLC0415 - seldom
 
     before = {"--agent": session.agent, "--root": session.root}
     options = [word for name, value in before.items() if value for word in (name, value)]

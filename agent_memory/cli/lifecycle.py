@@ -84,14 +84,16 @@ def merge(session: Session, /, keep: str, others: tuple[str, ...]) -> None:
 
 
 @click.command()
-@click.option("--change", type=click.IntRange(min=1), help="This change, as `history` numbers it.")
-@click.option("--review", type=click.IntRange(min=1), help="Ask again what was dismissed.")
+@click.option(
+    "--change", type=click.IntRange(min=1), help="Undo this change, by its number in `history`."
+)
+@click.option("--review", type=click.IntRange(min=1), help="Reopen this dismissed review.")
 @json_option
 @click.pass_obj
 def undo(session: Session, /, change: int | None, review: int | None) -> None:
-    """Undo the last that was done to memories, or a given change. An undo can be undone.
+    """Undo what was last done to memories, or a given change. An undo can be undone.
 
-    What one command did to several memories (an import, a tidy) is one.
+    Everything that one command did (an import, a tidy) is undone together.
 
     \b
     Examples:
@@ -103,7 +105,7 @@ def undo(session: Session, /, change: int | None, review: int | None) -> None:
     count = len(done.memory_ids)
     named = ", ".join(done.memory_ids[:3]) + (", …" if count > 3 else "")
     text = f"undid {done.verb} of {count:,} {'memory' if count == 1 else 'memories'}: {named}"
-    if not done.change_ids:  # it only asked, or answered
+    if not done.change_ids:  # the change was only a question for review, or a decision on one
         text = f"undid {done.verb}: no memory changed, `review` shows what is in question"
     emit(done, text=text)
 
@@ -113,11 +115,11 @@ def undo(session: Session, /, change: int | None, review: int | None) -> None:
 @json_option
 @click.pass_obj
 def tidy(session: Session, /, dry_run: bool) -> None:
-    """Archive what the agent's retention policy says; `undo` brings it back.
+    """Archive what the agent's retention policy asks for; `undo` brings it back.
 
-    What is of high importance, was promoted by hand or used of late is never touched. There is no
-    policy until one is set; `standard` archives learnings that were not used for 90 days and tasks
-    30 days after they were completed, and limits how many there are.
+    Memories of high importance, promoted by hand or used recently are never touched. There is no
+    policy until one is set. `standard` archives learnings that were not used for 90 days and tasks
+    that were completed 30 days ago, and limits how many there are.
 
     \b
     Examples:
@@ -132,7 +134,7 @@ def tidy(session: Session, /, dry_run: bool) -> None:
 @click.command()
 @click.argument("memory_ids", nargs=-1, metavar="[ID…]")
 @filter_options
-@click.option("--backups", is_flag=True, help="From the library's own backups too.")
+@click.option("--backups", is_flag=True, help="Also erase from the library's own backups.")
 @click.option("--finish", is_flag=True, help="Complete an erasure that was interrupted.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
@@ -148,11 +150,12 @@ def erase(
     yes: bool,
     **options: Any,
 ) -> None:
-    """Erase memories for good: given their IDs, or all that the options describe.
+    """Erase memories for good: by their IDs, or all that match the options.
 
-    Their content leaves the rows, the history, the indexes, the log and the free pages; nothing
-    brings it back. A receipt says what was removed, and whether a scan of the raw bytes found
-    anything left; then the command exits with 6. `forget` is the ordinary, undoable command.
+    Their content is removed from the rows, the history, the indexes, the log and the free pages;
+    nothing brings it back. A receipt says what was removed, and whether a scan of the raw bytes
+    still found anything; if so, the command exits with 6. `forget` is the ordinary command that can
+    be undone.
 
     \b
     Examples:
@@ -192,8 +195,8 @@ def _count(memory: AgentMemory, filters: dict[str, Any]) -> int:
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--reason", help="Why, for `reject --list`.")
-@click.option("--lift", metavar="NUMBER", type=int, help="Let a rejected value be stored again.")
+@click.option("--reason", help="The reason, shown by `reject --list`.")
+@click.option("--lift", metavar="NUMBER", type=int, help="Allow a rejected text again.")
 @click.option("--list", "lists", is_flag=True, help="Show what is rejected.")
 @listing_options
 @click.pass_obj
@@ -205,10 +208,11 @@ def reject(
     lift: int | None,
     lists: bool,
 ) -> None:
-    """Let no memory that holds TEXT be stored again, until it is lifted; '-' reads it from stdin.
+    """Never store a memory that contains TEXT, until this is lifted; '-' reads standard input.
 
-    It is found in any case, in contents, tags and metadata, with any signs between its words. Only
-    its hash is kept. What holds it already is told, and stays: `erase` is for that.
+    TEXT is matched in contents, tags and metadata, regardless of case and of punctuation between
+    its words. Only its hash is kept. Memories that contain it already are listed, and stay: use
+    `erase` for those.
 
     \b
     Examples:
@@ -246,10 +250,10 @@ def _reject(memory: AgentMemory, value: str, reason: str | None) -> None:
 @listing_options
 @click.pass_obj
 def secrets(session: Session, /) -> None:
-    """List the memories that look like they hold keys, tokens or passwords; never those themselves.
+    """List the memories that seem to contain keys, tokens or passwords, without showing those.
 
-    Archived ones too, and those whose history has what was changed or deleted. What is done with
-    secrets that are yet to come is a setting: warn (unless it is set), mask, refuse or keep.
+    Archived memories are included, and those with a secret in their history. What happens to
+    secrets from now on is the setting on_secret: warn (the default), mask, refuse or keep.
 
     \b
     Examples:

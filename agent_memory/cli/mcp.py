@@ -12,18 +12,18 @@ from agent_memory.cli.streams import refuse_closed
 
 
 @click.command()
-@click.option("--agent", "agent_id", metavar="ID", help="Whose memory, as before the command.")
+@click.option("--agent", "agent_id", metavar="ID", help="The agent, as before the command.")
 @click.option(
     "--project",
     type=click.Path(exists=True, file_okay=False),
     metavar="DIR",
-    help="Of the agent of DIR's git repository, unless an agent is named.",
+    help="Use the agent of DIR's git repository, unless an agent is named.",
 )
 @click.option(
     "--roots",
     "by_roots",
     is_flag=True,
-    help="Of the agent of the folder that the client works in, where it names one.",
+    help="Use the agent of the folder that the client works in, if it names one.",
 )
 @click.option(
     "--http",
@@ -32,17 +32,19 @@ from agent_memory.cli.streams import refuse_closed
     metavar="PORT",
     help="Serve HTTP at http://127.0.0.1:PORT/mcp instead of stdio; 0 takes a free port.",
 )
-@click.option("--host", metavar="ADDRESS", help="Listen there (127.0.0.1); goes with --http.")
+@click.option(
+    "--host", metavar="ADDRESS", help="The address to listen on with --http; default: 127.0.0.1."
+)
 @click.option(
     "--allow-remote",
     "names",
     multiple=True,
     metavar="NAME",
-    help="Answer other machines, which call this one NAME. There is no password.",
+    help="Accept other machines, which call this one NAME. There is no password.",
 )
-@click.option("--read-only", is_flag=True, help="Offer only what reads.")
-@click.option("--user", "user_id", metavar="ID", help="Only what is about this user.")
-@click.option("--run", "run_id", metavar="ID", help="Only what is of this run of the user's.")
+@click.option("--read-only", is_flag=True, help="Offer only the tools that read.")
+@click.option("--user", "user_id", metavar="ID", help="Only memories about this user.")
+@click.option("--run", "run_id", metavar="ID", help="Only memories of this run of the user.")
 @click.pass_obj
 def mcp(
     session: Session,
@@ -89,6 +91,6 @@ def mcp(
         serve = partial(ServedMemory, root=session.root, **served_options)
         run(ProjectServer(serve, otherwise=session.agent))
         return
-    session.address()  # raises where nobody says whose memory
+    session.address()  # raises if nothing says whose memory it is
     served = ServedMemory(session.agent, root=session.root, db=session.db, **served_options)
     run(served, port=port, host=host or "127.0.0.1", remote_names=names)

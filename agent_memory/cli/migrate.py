@@ -16,7 +16,7 @@ from agent_memory.embeddings.registry import EMBEDDERS, embedder_names
 
 
 def _complete_embedders(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    """Return the embedders that begin with what was typed, for the shell."""
+    """Return the embedders that begin with the typed text, for the shell."""
     return [name for name in embedder_names() if name.startswith(incomplete)]
 
 
@@ -27,17 +27,17 @@ def _complete_embedders(_: click.Context, __: click.Parameter, incomplete: str) 
     default="auto",
     show_default=True,
     shell_complete=_complete_embedders,
-    help=f"{', '.join(EMBEDDERS)}, NAME:MODEL, or NAME,NAME to try.",
+    help=f"{', '.join(EMBEDDERS)}, NAME:MODEL, or NAME,NAME to try in turn.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what it would take.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 @click.pass_obj
 def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> None:
-    """Move to search by meaning, or to another embedding model. A move that stopped goes on.
+    """Switch to search by meaning, or to another embedding model. Continues an interrupted move.
 
-    All memories are first written into scratchpad.yaml.backup beside the file. `auto` is the
-    embedder that made the file's vectors; without any, openai when OPENAI_API_KEY is set, else what
+    All memories are first exported to scratchpad.yaml.backup beside the file. `auto` is the
+    embedder that made the file's vectors; without any, openai if OPENAI_API_KEY is set, else what
     is installed.
 
     openai asks OPENAI_BASE_URL, or OpenAI itself, for MODEL, else AGENT_MEMORY_EMBEDDING_MODEL,
@@ -94,10 +94,10 @@ def _plan_text(plan: MigrationPlan) -> str:
 @json_option
 @click.pass_obj
 def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
-    """Go back to search by keyword. The vectors are dropped; every memory stays.
+    """Return to search by keyword. The vectors are dropped; every memory stays.
 
-    With --from, a file that cannot be read is set aside, never deleted, and a new one is made of
-    the backup and of all that can still be read.
+    With --from, a file that cannot be read is set aside, never deleted, and a new one is made from
+    the backup and from everything that can still be read.
 
     \b
     Examples:
@@ -124,7 +124,7 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
 @json_option
 @click.pass_obj
 def embed(session: Session, /) -> None:
-    """Embed the memories that wait for it, as after an embedder failed.
+    """Embed the memories that are waiting for it, for example after an embedder failed.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Options that several commands share, and what they are turned into."""
+"""Options that several commands share, and what they are converted to."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ if TYPE_CHECKING:
 
     _MomentType = click.ParamType[datetime]
     _JsonType = click.ParamType[dict[str, Any]]
-else:  # before click 8.4 it is no generic type
+else:  # before click 8.4 it is not generic
     _MomentType = _JsonType = click.ParamType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-# Each command loads its model anew: sentence-transformers takes over five seconds for it.
+# Each command loads its model again, which takes sentence-transformers over five seconds.
 _EMBEDDING_TIMEOUT_SECONDS: Final = 20.0
 
 
 class ExitCode(IntEnum):
-    """What the command's exit codes mean."""
+    """The meaning of the command's exit codes."""
 
     OK = 0
     FAILED = 1
@@ -73,21 +73,21 @@ class ExitCode(IntEnum):
 
 
 FILE: Final = click.Path(readable=False, allow_dash=True)
-"""A path that the library looks at itself; here it is for shells, which complete it."""
+"""A path that the library checks itself; the type lets shells complete it."""
 
 
 def complete_agents(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return the agents whose names begin with what was typed, for the shell."""
+    """Return the agents whose names begin with the typed text, for the shell."""
     root = context.find_root().params.get("root")
     names: list[str] = []
-    with contextlib.suppress(AgentMemoryError):  # a shell is told nothing
-        if server_root(root) is None:  # it does not wait for a server, either
+    with contextlib.suppress(AgentMemoryError):  # completion must not print errors
+        if server_root(root) is None:  # completion does not wait for a server either
             names = [name for name, _ in agent_files(root)]
     return [name for name in names if name.startswith(incomplete)]
 
 
 def complete_categories(context: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Return the categories that begin with what was typed, the agent's own too, for the shell."""
+    """Return the categories, the agent's own too, that begin with the typed text, for the shell."""
     options = context.find_root().params
     own: list[str] = []
     with contextlib.suppress(AgentMemoryError):
@@ -101,31 +101,31 @@ def complete_categories(context: click.Context, _: click.Parameter, incomplete: 
 
 @dataclass
 class Session:
-    """What the options before the command said."""
+    """The options before the command."""
 
     root: str | None
     agent: str | None
     db: str | None
     debug: bool = False
     request_id: str | None = None
-    """What the envelope of --envelope calls this run of the command."""
+    """The id of this run of the command in the envelope of --envelope."""
     printed_as: str | None = None
-    """How a result is printed where not as in a terminal: json, and of a list csv, nl or table."""
+    """The output format, if not the terminal's: json, or for a list also csv, nl or table."""
     printed_by: str = "json"
-    """The option that said so: --json, --envelope, --csv, --nl, --table or --fmt."""
+    """The option that chose it: --json, --envelope, --csv, --nl, --table or --fmt."""
     form: str = "markdown"
-    """Which form a table has, where it is asked for as one."""
+    """The form of a table, if one is requested."""
     full: bool = False
-    """Whether texts in a table are whole, however long."""
+    """Whether texts in a table are shown in full, however long."""
 
     @contextlib.contextmanager
     def open(
         self, *, create: bool = False, to_write: bool = False, session_id: str | None = None
     ) -> Iterator[AgentMemory]:
-        """Give the body the memory that is meant. Only a command that stores makes a new one.
+        """Open the chosen memory for the body. Only a command that stores creates a new one.
 
-        A file that cannot be written is read, and what writes says why it cannot; at once where it
-        is opened ``to_write`` alone, before anybody is asked whether to go on.
+        A file that cannot be written is opened for reading, and a write to it raises the reason;
+        with ``to_write`` that is raised at once, before the user is asked whether to continue.
         """
         try:
             memory = self._opened(create=create, session_id=session_id)
@@ -137,8 +137,8 @@ class Session:
                     yield reader
                 except StorageReadOnly as error:
                     if not error.is_asked_for:
-                        raise  # it is of another place, or says what to do
-                    raise refusal from None  # nobody but this asked for it
+                        raise  # it is about another place, or says what to do
+                    raise refusal from None  # read-only mode was chosen here, not by the user
         else:
             with memory:
                 yield memory
@@ -147,7 +147,7 @@ class Session:
         if not create:
             self.refuse_missing()
         elif self.db is None:
-            self.address()  # raises where nobody says whose
+            self.address()  # raises if nothing says whose memory it is
         # Not validated: building the validator takes a tenth of a cold search.
         config = agent_memory.MemoryToolConfig.model_construct(
             embedding_timeout_seconds=_EMBEDDING_TIMEOUT_SECONDS
@@ -169,18 +169,18 @@ class Session:
     def ask(
         self, what: Callable[[MemoryReader], Answer], *, by_keyword: bool = True
     ) -> Answer | None:
-        """Return what a reader answers, without the models; ``None`` where ``open`` must be asked.
+        """Return a reader's answer, without the models; ``None`` if ``open`` must be used.
 
-        ``by_keyword`` says that no search is asked for, or only by keyword.
+        ``by_keyword`` is true unless the search may be by meaning.
         """
-        # An embedder that is named: that there is one, ``open`` says.
+        # If an embedder is set, ``open`` checks that it exists.
         if self.db is not None or not self.agent or os.environ.get(EMBEDDER_VARIABLE):
             return None
         return asked(what, self.agent, self.root, by_keyword=by_keyword)
 
     def _take_in_heard(self, agent_id: str) -> None:
-        """Store what hooks of coding agents heard, where their own process could not."""
-        with contextlib.suppress(OSError):  # of a database there need be no folder
+        """Store what the hooks of coding agents heard, if their own process could not."""
+        with contextlib.suppress(OSError):  # an agent in a database may have no folder
             folder = agent_folder(agent_id, self.root)
             if is_anything_heard(folder):
                 from agent_memory.integrations.hosts.intake import take_in  # noqa: PLC0415 - seldom
@@ -196,38 +196,38 @@ class Session:
                 + (
                     import_advice(address)
                     or "`agent-memory store` makes it;"
-                    " `agent-memory agents` lists those that there are"
+                    " `agent-memory agents` lists the existing ones"
                 )
             )
 
     def exists(self) -> bool:
-        """Return whether the memories that are meant are there."""
+        """Return whether the chosen memories exist."""
         address = self.address()
         if isinstance(address, Path):
             return is_there(address)
         return agent_memory.AgentMemory.exists(self.agent or "", self.root)
 
     def path(self) -> Path:
-        """Return the file that is meant. Raises ``ConfigurationError`` for a database."""
+        """Return the chosen file. Raises ``ConfigurationError`` for a database."""
         address = self.address()
         if not isinstance(address, Path):
             raise ConfigurationError(f"{address} is in a database, and no file")
         return address
 
     def address(self) -> Address:
-        """Return where the memories are that are meant."""
+        """Return the address of the chosen memories."""
         if self.db is not None:
             return Path(self.db)
         if not self.agent:
             raise MissingAgentIdentity(
                 "which agent? Give `agent-memory --agent ID …` or set AGENT_MEMORY_AGENT;"
-                " `agent-memory agents` lists those that there are"
+                " `agent-memory agents` lists the existing ones"
             )
         return agent_address(self.agent, self.root)
 
 
 def current_session() -> Session | None:
-    """Return what the options before the command that runs said; ``None`` outside of one."""
+    """Return the options before the running command; ``None`` outside of one."""
     context = click.get_current_context(silent=True)
     return None if context is None else context.find_object(Session)
 
@@ -235,7 +235,7 @@ def current_session() -> Session | None:
 def _remember_printed_as(
     context: click.Context, parameter: click.Parameter, value: bool | str | None
 ) -> None:
-    """Remember how the result is to be printed; two ways at once are wrong usage."""
+    """Record how the result is to be printed; two formats at once are a usage error."""
     if not value:
         return
     session: Session = context.find_object(Session)  # type: ignore[assignment]
@@ -255,7 +255,7 @@ def _remember(context: click.Context, parameter: click.Parameter, value: object)
 def _printing(
     name: str, what: str, forms: Sequence[str] | None = None
 ) -> Callable[[Command], Command]:
-    """Return an option that says how a result is printed: a flag, or one of some forms."""
+    """Return an option for how a result is printed: a flag, or one of several forms."""
     return click.option(
         name,
         is_flag=forms is None,
@@ -267,10 +267,10 @@ def _printing(
 
 
 def _all_of(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """Return the decorator that adds several options to a command; help lists the last first."""
+    """Return a decorator that adds several options to a command, in the order of its help."""
 
     def decorated(command: Command) -> Command:
-        for option in options:
+        for option in reversed(options):
             command = option(command)
         return command
 
@@ -279,24 +279,24 @@ def _all_of(*options: Callable[[Command], Command]) -> Callable[[Command], Comma
 
 json_option = _printing("--json", "Print JSON.")
 listing_options = _all_of(
+    json_option,
+    _printing("--table", "Print a table in Markdown, or in the format of --fmt."),
+    _printing("--fmt", "Print a table in this format.", tuple(FORMS)),
+    _printing("--csv", "Print CSV."),
+    _printing("--nl", "Print JSON, one row per line."),
     click.option(
         "--full",
         is_flag=True,
         expose_value=False,
         callback=_remember,
-        help="Show long texts whole.",
+        help="Do not shorten long texts.",
     ),
-    _printing("--nl", "Print JSON, one row a line."),
-    _printing("--csv", "Print CSV."),
-    _printing("--fmt", "Print a table in this form.", tuple(FORMS)),
-    _printing("--table", "Print a table in Markdown, or as --fmt says."),
-    json_option,
 )
-"""How a list is printed."""
+"""Options for printing a list."""
 
 
 def accept_shared_options(command: click.Command) -> click.Command:
-    """Let a command take the options that stand before it after it too.
+    """Let a command accept the global options after its name too.
 
     Everybody writes ``agent-memory search --agent bob x`` once.
     """
@@ -321,7 +321,7 @@ def accept_shared_options(command: click.Command) -> click.Command:
 class Moment(_MomentType):
     """A time: ISO 8601, or how long ago (``12h``, ``7d``, ``2w``).
 
-    A date alone is the first moment of its day, or the last where the time ``ends`` something.
+    A date alone is the first moment of its day, or the last if the time ``ends`` a period.
     """
 
     name = "time"
@@ -345,7 +345,7 @@ class Moment(_MomentType):
 as_of_option = click.option(
     "--as-of",
     type=Moment(ends=True),
-    help="As the store stood at this time: 2026-01-28 (at its end), 7d.",
+    help="As the store was at this time: 2026-01-28 (the end of that day), 7d.",
 )
 
 
@@ -360,11 +360,11 @@ class JsonObject(_JsonType):
         """Return the mapping."""
         if isinstance(value, dict):
             return value
-        from agent_memory.formats.json_reader import object_of  # noqa: PLC0415 - seldom given
+        from agent_memory.formats.json_reader import object_of  # noqa: PLC0415 - seldom used
 
         try:
             mapping = json.loads(str(value), object_pairs_hook=object_of)
-        except ValidationError as error:  # the last of two was kept, and nobody heard of the first
+        except ValidationError as error:  # a duplicate key: json would silently keep the last
             self.fail(f"what was given {error}", param, ctx)
         except (ValueError, RecursionError) as error:
             self.fail(f"what was given is not JSON: {error}", param, ctx)
@@ -374,7 +374,7 @@ class JsonObject(_JsonType):
 
 
 def confirm(question: str, *, yes: bool, otherwise: str) -> None:
-    """Ask before something destructive is done, unless ``yes``; raise what ends the command."""
+    """Ask before something destructive, unless ``yes``; raise the error that ends the command."""
     if yes:
         return
     if not sys.stdin.isatty():
@@ -405,39 +405,49 @@ description_options = _all_of(
     click.option("--tag", "-t", "tags", multiple=True, help="A tag; may be repeated."),
     click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),
     click.option("--importance", type=click.Choice([level.value for level in Importance])),
-    click.option("--user", "user_id", help="Whom it is about."),
-    click.option("--run", "run_id", help="The run that it belongs to."),
-    click.option("--timestamp", type=Moment(), help="When it was learned (now)."),
-    click.option("--metadata", type=JsonObject(), help="A JSON object of anything else."),
+    click.option("--user", "user_id", help="The user it is about."),
+    click.option("--run", "run_id", help="The run it belongs to."),
+    click.option("--timestamp", type=Moment(), help="When it was learned; default: now."),
+    click.option("--metadata", type=JsonObject(), help="Anything else, as a JSON object."),
     click.option(
-        "--status", type=click.Choice([status.value for status in TaskStatus]), help="Of a task."
+        "--status",
+        type=click.Choice([status.value for status in TaskStatus]),
+        help="The status of a task.",
     ),
-    click.option("--blocker", "blockers", multiple=True, help="What blocks a task."),
-    click.option("--outcome", help="What came of a task."),
+    click.option(
+        "--blocker", "blockers", multiple=True, help="What blocks a task; may be repeated."
+    ),
+    click.option("--outcome", help="The outcome of a task."),
 )
-"""What a memory is like, for `store` and `update`."""
+"""The fields of a memory, for `store` and `update`."""
 
 on_secret_option = click.option(
     "--on-secret",
     type=click.Choice([word.value for word in OnSecret]),
-    help="What to do with a key or password in it (as configured: warn).",
+    help="What to do with a key or password in it; default: as configured, else warn.",
 )
 
 
 filter_options = _all_of(
-    click.option("--since", type=Moment(), help="From this time on: 2026-01-28 (UTC), 7d."),
     click.option(
-        "--until", type=Moment(ends=True), help="Until this time: 2026-01-28 (all of it), 7d."
+        "--since",
+        type=Moment(),
+        help="From this time on: 2026-01-28 (UTC), or 7d for seven days ago.",
+    ),
+    click.option(
+        "--until", type=Moment(ends=True), help="Up to this time: 2026-01-28 (all of that day), 7d."
     ),
     click.option(
         "--category",
         "-c",
         "categories",
         multiple=True,
-        help="May be repeated.",
+        help="Of this category; may be repeated.",
         shell_complete=complete_categories,
     ),
-    click.option("--tag", "-t", "tags", multiple=True, help="May be repeated: all must be."),
+    click.option(
+        "--tag", "-t", "tags", multiple=True, help="With this tag; if repeated, with all of them."
+    ),
     click.option("--any-tag", is_flag=True, help="One of the tags is enough."),
     click.option("--kind", type=click.Choice([kind.value for kind in MemoryKind])),
     click.option("--importance", type=click.Choice([level.value for level in Importance])),
@@ -445,21 +455,21 @@ filter_options = _all_of(
         "--status",
         "task_status",
         type=click.Choice([status.value for status in TaskStatus]),
-        help="Tasks that are so far.",
+        help="Tasks with this status.",
     ),
     click.option("--session", "session_id", help="Stored by this session."),
     click.option("--user", "user_id", help="About this user."),
-    click.option("--run", "run_id", help="Of this run."),
+    click.option("--run", "run_id", help="Belonging to this run."),
     click.option(
         "--where", type=JsonObject(), help='Conditions on metadata: {"confidence": {"gte": 0.9}}.'
     ),
-    click.option("--archived", is_flag=True, help="Among the archived ones."),
+    click.option("--archived", is_flag=True, help="Only archived memories."),
 )
-"""What narrows a search down, for `search` and `recent`."""
+"""The filters of `search` and `recent`."""
 
 
 def described(options: dict[str, Any], existing: Memory | None = None) -> dict[str, Any]:
-    """Return what the options say of a memory; of a task, beside what is said of it already."""
+    """Return a memory's fields from the options; task fields are added to the existing ones."""
     fields = {name: value for name, value in options.items() if value not in (None, ())}
     task = {name: fields.pop(name) for name in ("status", "blockers", "outcome") if name in fields}
     if not task:
@@ -481,13 +491,13 @@ def described(options: dict[str, Any], existing: Memory | None = None) -> dict[s
 
 
 def are_defaults(options: Mapping[str, Any]) -> bool:
-    """Return whether none of these options was given."""
+    """Return whether none of these options was used."""
     context = click.get_current_context()
     return all(context.get_parameter_source(name) is ParameterSource.DEFAULT for name in options)
 
 
 def filters_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Take the filter options out of a command's options, as ``SearchFilters`` has them."""
+    """Remove the filter options from a command's options; return them for ``SearchFilters``."""
     since, until = options.pop("since"), options.pop("until")
     filters = {
         "date_range": {"start": since, "end": until} if since or until else None,

@@ -1,8 +1,8 @@
-"""`agent-memory search WORDS`, `recent` and `context` with the options that most give.
+"""`agent-memory search WORDS`, `recent` and `context` with the most common options.
 
-Those say whose memory is read, how much of it, and which tag, category, user, run or session the
-memories have. What is printed and left is what ``commands`` would, in a third of the time: click
-and the models are not imported. Whatever else is asked for, or is not as usual, is left to that.
+Those choose the agent, how much is shown, and the tag, category, user, run or session of the
+memories. Output and effects are those of ``commands``, in a third of the time: click and the models
+are not imported. Any other command line, and anything unusual, is left to ``commands``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 _LONGEST: Final = 1_000
-"""Characters of a query. Of a longer one it is asked first whether it may be."""
+"""Characters of a query. Whether a longer one is allowed is for ``commands`` to check."""
 _LONGEST_NUMBER: Final = 7
 _OPTIONS: Final = {"--agent": "agent", "--root": "root"}
 _FILTERS: Final = {
@@ -38,9 +38,9 @@ _REPEATED: Final = ("tags", "category")
 
 
 class _Command(NamedTuple):
-    """The option of a command that says how much, its default and the most that is taken here.
+    """A command's option for how much, its default, and the maximum that is answered here.
 
-    ``filters`` are the options that say what a memory must be like.
+    ``filters`` are the options that select memories.
     """
 
     options: tuple[str, str]
@@ -49,7 +49,7 @@ class _Command(NamedTuple):
     filters: Mapping[str, str] = {}
 
     def takes(self, number: int) -> bool:
-        """Return whether so many are answered here."""
+        """Return whether this number is answered here."""
         return 1 <= number <= self.most
 
 
@@ -58,13 +58,13 @@ COMMANDS: Final = {
     "recent": _Command(("--limit", "-n"), "10", 1_000, _FILTERS),
     "context": _Command(("--budget", "-b"), "2000", 100_000),
 }
-"""What is answered here."""
+"""The commands that are answered here."""
 
 
 class Question(NamedTuple):
-    """What is asked for, of whom, and how many hits, memories or tokens at most.
+    """What is asked, of which agent, and the most hits, memories or tokens.
 
-    ``filters`` are named as in ``SearchFilters``.
+    ``filters`` have the names of ``SearchFilters``.
     """
 
     command: str
@@ -76,7 +76,7 @@ class Question(NamedTuple):
 
 
 def parse(words: Sequence[str]) -> Question | None:
-    """Return the question of a command line; ``None`` where it is none that is answered here."""
+    """Return the question in a command line; ``None`` if it cannot be answered here."""
     name = next((word for word in words if word in COMMANDS), "")
     if not name:
         return None
@@ -116,7 +116,7 @@ def parse(words: Sequence[str]) -> Question | None:
 
 
 def _add(filters: dict[str, Any], name: str, value: str) -> None:
-    """Take an option's value among the filters: of one that may be repeated, with the others."""
+    """Add an option's value to the filters; a repeatable option collects its values."""
     filters[name] = [*filters.get(name, []), value] if name in _REPEATED else value
 
 
@@ -146,11 +146,11 @@ def answer(words: Sequence[str]) -> bool:
 def asked(
     what: Callable[[MemoryReader], Answer], agent: str, root: str | None, *, by_keyword: bool
 ) -> Answer | None:
-    """Ask the reader of an agent's memories; ``None`` where it cannot answer, or not as usual.
+    """Ask the reader of an agent's memories; ``None`` if it cannot answer, or anything is unusual.
 
-    ``by_keyword`` says that no search is asked for, or only by keyword.
+    ``by_keyword`` is true unless the search may be by meaning.
     """
-    from agent_memory import AgentMemoryError, MemoryReader  # noqa: PLC0415 - of this alone
+    from agent_memory import AgentMemoryError, MemoryReader  # noqa: PLC0415 - only for this
 
     try:
         if is_anything_heard(agent_folder(agent, root)):
@@ -161,7 +161,7 @@ def asked(
         with reader:
             return what(reader)
     except (AgentMemoryError, OSError, ValueError):
-        return None  # it will be said by what is tried then
+        return None  # the next attempt, by ``commands``, reports it
 
 
 def _search(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:
@@ -186,7 +186,7 @@ _ANSWERS: Final = {"search": _search, "recent": _recent, "context": _context}
 
 
 def _write(text: str, stream: TextIO) -> None:
-    """Write and flush, as ``commands`` does: what stdout does not take is said on stderr."""
+    """Write and flush as ``commands`` does: if stdout fails, that is reported on stderr."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     try:

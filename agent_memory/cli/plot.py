@@ -1,7 +1,7 @@
-"""A memory's statistics as one SVG file, written by hand: to be seen, printed and read aloud.
+"""A memory's statistics as one SVG file, written by hand: for viewing, printing and screen readers.
 
-Colours are those of Okabe and Ito, which people with any kind of colour blindness tell apart; each
-has a pattern of its own too, for prints in black and white. Every bar names itself.
+The colours are those of Okabe and Ito, which people with any kind of colour blindness can tell
+apart; each also has its own pattern, for prints in black and white. Every bar has a title.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _CHART_HEIGHT: Final = 180
 _PANEL_HEIGHT: Final = 260
 _TOP: Final = 70
 _LABELS: Final = 8
-"""Dates that stand below a chart, at most."""
+"""The most dates below a chart."""
 _SERIES: Final = 7
-"""Categories with a colour of their own; the others share the last."""
+"""Categories with their own colour; the others share the last."""
 _COLOURS: Final = (
     "#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#f0e442", "#999999",
 )  # fmt: skip
@@ -43,7 +43,7 @@ _Named = tuple[str, list[int]]
 
 
 def write_plot(path: Path, statistics: MemoryStatistics) -> None:
-    """Write the plot of a memory's statistics, whole or not at all. Raises ``StorageError``."""
+    """Write the plot of a memory's statistics, all or nothing. Raises ``StorageError``."""
     with written_atomically(path) as file:
         file.write(plot_of(statistics).encode())
 
@@ -80,7 +80,7 @@ def plot_of(statistics: MemoryStatistics) -> str:
 
 
 def _panels(statistics: MemoryStatistics) -> Iterator[tuple[str, list[_Named], bool]]:
-    """Yield title and series of each chart, and whether these are levels rather than amounts."""
+    """Yield each chart's title and series, and whether these are levels rather than amounts."""
     breakdown = statistics.categories
     series = [
         ("(none)" if each.name is None else each.name, each.counts)
@@ -103,7 +103,7 @@ def _panels(statistics: MemoryStatistics) -> Iterator[tuple[str, list[_Named], b
 
 
 def _spoken(statistics: MemoryStatistics) -> str:
-    """Say in words what the charts show, for those who hear them."""
+    """Describe the charts in words, for screen readers."""
     counts = [
         f"{'no category' if each.name is None else each.name} {each.count:,}"
         for each in statistics.categories.series
@@ -116,7 +116,7 @@ def _spoken(statistics: MemoryStatistics) -> str:
 
 
 def _panel(periods: Sequence[str], series: Sequence[_Named], *, is_level: bool) -> Iterator[str]:
-    """Yield one chart: its axes, its bars or line, and the key of its series."""
+    """Yield one chart: its axes, its bars or line, and the legend of its series."""
     columns = list(zip(*(counts for _, counts in series), strict=True)) or [(0,)] * len(periods)
     highest = _rounded_up(max(map(sum, columns)))
     for share in (0.0, 0.5, 1.0):
@@ -141,7 +141,7 @@ def _panel(periods: Sequence[str], series: Sequence[_Named], *, is_level: bool) 
 def _stacks(
     periods: Sequence[str], series: Sequence[_Named], *, step: float, scale: float
 ) -> Iterator[str]:
-    """Yield a bar for each period, made of a piece for each series."""
+    """Yield a bar for each period, stacked from a piece for each series."""
     for place, period in enumerate(periods):
         y = float(_CHART_HEIGHT)
         for number, (name, counts) in enumerate(series):
@@ -175,7 +175,7 @@ def _line(
 
 
 def _pattern(number: int) -> str:
-    """Return the definition of a series' pattern: its colour, with lines of black or none."""
+    """Return the definition of a series' pattern: its colour, with black lines or none."""
     lines = f'<path d="{_PATTERNS[number]}" stroke="#000" stroke-width="1"/>'
     return (
         f'<pattern id="fill-{number}" width="8" height="8" patternUnits="userSpaceOnUse">'
@@ -189,7 +189,7 @@ def _fill(number: int) -> str:
 
 
 def _rounded_up(number: int) -> int:
-    """Return the next number that an axis can end with: an even digit and zeros, or 10, 100."""
+    """Return the next number that can end an axis: an even digit and zeros, or 10, 100."""
     power = 1
     while True:
         for step in (2, 4, 6, 8, 10):
@@ -199,5 +199,5 @@ def _rounded_up(number: int) -> int:
 
 
 def _xml(text: str) -> str:
-    """Return a text as XML has it, with what XML cannot have, or a viewer obeys, made visible."""
+    """Escape a text for XML; characters that XML forbids, or a viewer obeys, become visible."""
     return escape(safe(text, one_line=True))

@@ -35,16 +35,36 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("query", nargs=-1)
-@click.option("--limit", "-n", type=click.IntRange(1, 100), help="How many at most (5).")
+@click.option("--limit", "-n", type=click.IntRange(1, 100), help="At most this many; default: 5.")
 @filter_options
-@click.option("--min-similarity", type=click.FloatRange(0, 1), help="Drop weaker hits (0: none).")
-@click.option("--min-confidence", type=click.FloatRange(0, 1), help="Drop less likely hits.")
-@click.option("--no-weak", is_flag=True, help="Leave weaker hits out.")
+@click.option(
+    "--min-similarity",
+    type=click.FloatRange(0, 1),
+    help="Drop hits less similar than this; 0 drops none.",
+)
+@click.option(
+    "--min-confidence",
+    type=click.FloatRange(0, 1),
+    help="Drop hits less likely to be relevant than this.",
+)
+@click.option("--no-weak", is_flag=True, help="Leave out the weaker hits.")
 @click.option("--no-count", is_flag=True, help="Do not count the hits as accessed.")
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
-@click.option("--shared", multiple=True, metavar="ID", help="Search another agent's too.")
-@click.option("--hops", type=click.IntRange(1, 2), default=1, help="2: follow what is found.")
-@click.option("--expand", metavar="MODEL", help="Ask a model for other wordings: openai:NAME.")
+@click.option(
+    "--shared",
+    multiple=True,
+    metavar="ID",
+    help="Search this agent's memories too; may be repeated.",
+)
+@click.option(
+    "--hops",
+    type=click.IntRange(1, 2),
+    default=1,
+    help="2: also search for what the first hits lead to.",
+)
+@click.option(
+    "--expand", metavar="MODEL", help="Let a language model reword the query: openai:NAME."
+)
 @as_of_option
 @listing_options
 @click.pass_obj
@@ -104,7 +124,7 @@ def search(
 @json_option
 @click.pass_obj
 def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
-    """Show all that is known of a memory, or was at a time.
+    """Show everything known about a memory, now or at an earlier time.
 
     \b
     Example:
@@ -123,14 +143,14 @@ def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
 
 @click.command()
 @click.option(
-    "--limit", "-n", type=click.IntRange(min=1), default=10, help="How many at most (10)."
+    "--limit", "-n", type=click.IntRange(min=1), default=10, help="At most this many; default: 10."
 )
 @filter_options
 @as_of_option
 @listing_options
 @click.pass_obj
 def recent(session: Session, /, limit: int, as_of: datetime | None, **options: Any) -> None:
-    """List the newest memories, or those that were at a time.
+    """List the newest memories, now or at an earlier time.
 
     \b
     Example:
@@ -152,7 +172,7 @@ def recent(session: Session, /, limit: int, as_of: datetime | None, **options: A
 @listing_options
 @click.pass_obj
 def scratchpad(session: Session, /) -> None:
-    """Show the scratchpad: the memories that are put before the agent.
+    """Show the scratchpad: the memories that the agent always sees.
 
     \b
     Example:
@@ -171,7 +191,9 @@ def scratchpad(session: Session, /) -> None:
 
 
 @click.command()
-@click.option("--budget", "-b", type=click.IntRange(min=0), help="Tokens at most (2000).")
+@click.option(
+    "--budget", "-b", type=click.IntRange(min=0), help="At most this many tokens; default: 2000."
+)
 @json_option
 @click.pass_obj
 def context(session: Session, /, budget: int | None) -> None:
@@ -194,12 +216,12 @@ def context(session: Session, /, budget: int | None) -> None:
 @click.command()
 @click.argument("memory_id", required=False)
 @click.option(
-    "--limit", "-n", type=click.IntRange(min=1), default=20, help="How many at most (20)."
+    "--limit", "-n", type=click.IntRange(min=1), default=20, help="At most this many; default: 20."
 )
 @listing_options
 @click.pass_obj
 def history(session: Session, /, memory_id: str | None, limit: int) -> None:
-    """Show what was added, changed and deleted, newest first: of one memory, or of all.
+    """Show what was added, changed and deleted, newest first: for one memory, or for all.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""The guides that are made when they are asked for: every command's help, every public name."""
+"""The guides that are generated on demand: every command's help, every public name."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARTS: Final = {
     "services": "Texts for a model",
     "text": "Texts that say the same",
 }
-"""The folders that define public names, in the order of the reference, and its headings."""
+"""The folders that define public names, in the order of the reference, with its headings."""
 _MODULE: Final = re.compile(r"\b(?:\w+\.)+(?=\w)")
 _QUOTED: Final = re.compile(r"``(.+?)``", re.DOTALL)
 _EXAMPLE: Final = re.compile(r"^>>> .*(?:\n.+)*", re.MULTILINE)
@@ -65,7 +65,7 @@ def _context(command: click.Command, name: str, parent: click.Context | None) ->
 
 
 def reference_text() -> str:
-    """Return what each public name is, from its docstring, as Markdown."""
+    """Return a description of each public name, from its docstring, as Markdown."""
     modules: dict[str, str] = vars(agent_memory)["_MODULES"]
     parts: dict[str, list[str]] = {part: [] for part in _PARTS}
     for name, module in modules.items():
@@ -99,7 +99,7 @@ def _class(name: str, kind: type) -> Iterator[str]:
         yield _code(_signature(name, kind))
     yield _markdown(kind.__doc__)
     if bases:
-        yield f"A kind of `{bases[0]}`, with all that is said there.\n"
+        yield f"A subclass of `{bases[0]}`, which documents the rest.\n"
     if issubclass(kind, enum.Enum):
         yield "\n".join(f"- `{name}.{member.name}`: `{member.value}`" for member in kind) + "\n"
     if issubclass(kind, BaseModel) and (fields := list(_fields(kind))):
@@ -121,7 +121,7 @@ def _is_public(kind: type) -> bool:
 
 
 def _own(kind: type) -> list[type]:
-    """Return a class and the bases of it that are not public: what those have is told with it."""
+    """Return a class and its bases that are not public; their members are listed with it."""
     ours = [
         base
         for base in kind.__mro__
@@ -132,7 +132,7 @@ def _own(kind: type) -> list[type]:
 
 
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield the methods and properties of a class, in the order in which they are written."""
+    """Yield the methods and properties of a class, in source order."""
     members: dict[str, Any] = {}
     for base in reversed(_own(kind)):
         members |= vars(base)
@@ -166,7 +166,7 @@ def _function(name: str, function: Any) -> Iterator[str]:
 
 
 def _signature(name: str, function: Any) -> str:
-    """Return a signature on one line where it fits, else with a line for each parameter."""
+    """Return a signature on one line if it fits, otherwise with one line per parameter."""
     signature = inspect.signature(function)
     result = signature.return_annotation
     returned = (
@@ -195,7 +195,7 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
 
 
 def _type(annotation: object) -> str:
-    """Return a type as it is written: without the modules of its names, and without validators."""
+    """Return a type as in the source: without the modules of its names, and without validators."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if isinstance(annotation, str) or origin is Annotated:
         return annotation if isinstance(annotation, str) else _type(arguments[0])
@@ -212,14 +212,14 @@ def _type(annotation: object) -> str:
 
 
 def _plain(default: object) -> str:
-    """Return a default as it is written; a function without a name has none that is of use."""
+    """Return a default as in the source; a function without a name is not worth showing."""
     if inspect.isroutine(default):
         return default.__name__ if default.__name__.isidentifier() else "..."
     return repr(default.value if isinstance(default, enum.Enum) else default)
 
 
 def _constant_docstring(name: str) -> str:
-    """Return the text that stands below a constant in its module; a constant object has none."""
+    """Return the text below a constant in its module; the object itself has no docstring."""
     module = sys.modules[f"agent_memory.{vars(agent_memory)['_MODULES'][name]}"]
     body = ast.parse(inspect.getsource(module)).body
     for statement, following in pairwise(body):
@@ -235,6 +235,6 @@ def _code(text: str) -> str:
 
 
 def _markdown(docstring: str | None) -> str:
-    """Return a docstring as Markdown: its names as code, its examples as blocks."""
+    """Return a docstring as Markdown: names as code, examples as blocks."""
     text = _QUOTED.sub(r"`\1`", inspect.cleandoc(docstring or ""))
     return _EXAMPLE.sub(lambda example: _code(example[0]).rstrip("\n"), text) + "\n"

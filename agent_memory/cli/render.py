@@ -1,4 +1,4 @@
-"""How commands print: a text, rows or JSON in an envelope; errors; how far a long one is."""
+"""How commands print: text, rows or JSON in an envelope; errors; progress."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _STARTED: Final = time.perf_counter()
 _MAX_DEPTH: Final = 100
-# What JSON leaves as it is, and a terminal obeys: controls, and marks that change the direction.
+# Characters that JSON leaves as they are and a terminal obeys: controls and direction marks.
 _UNSAFE: Final = re.compile(r"[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
@@ -42,10 +42,10 @@ def emit(
     secrets: Sequence[FoundSecrets] = (),
     rows: tuple[type, Sequence[object]] | None = None,
 ) -> None:
-    """Print a command's result on stdout: as text that steers no terminal, or as JSON.
+    """Print a command's result on stdout: as JSON, or as text that cannot control the terminal.
 
-    ``rows`` are those of a list, behind the class of each, which --csv and --nl print; for --table
-    and --fmt see ``table``.
+    ``rows`` are the items of a list, after their class; --csv and --nl print them. For --table and
+    --fmt see ``table``.
     """
     session = current_session()
     printed_as = session and session.printed_as
@@ -70,21 +70,21 @@ def emit(
         },
     }
     if _is_sparse(data) and envelope.keys() == envelope["data"].keys():
-        envelope = envelope["data"]  # it is such an answer already
+        envelope = envelope["data"]  # it is already such a response
     if session and session.request_id:
         envelope["metadata"]["request_id"] = session.request_id
     _print_json(envelope)
 
 
 def _row(item: object) -> dict[str, Any]:
-    """Return an item of a list as a row: of a hit, its memory's fields and its scores."""
+    """Return an item of a list as a row; for a hit, its memory's fields and its scores."""
     row: dict[str, Any] = plain(item)
     return {**row.pop("memory", {}), **row}
 
 
 def _print_csv(kind: type, items: Sequence[object]) -> None:
-    """Print rows as CSV below a line of headings, which an empty list has too."""
-    import csv  # noqa: PLC0415 - seldom asked for
+    """Print rows as CSV below a header line, which an empty list has too."""
+    import csv  # noqa: PLC0415 - seldom
 
     names = _field_names(kind) or ()
     headings = [*(MemoryValues._fields if "memory" in names else ()), *names]
@@ -95,7 +95,7 @@ def _print_csv(kind: type, items: Sequence[object]) -> None:
 
 
 def _cell(value: object) -> object:
-    """Return a value as CSV has it: a list or mapping as JSON, nothing as nothing."""
+    """Return a value for CSV: a list or mapping as JSON, None as an empty cell."""
     text = json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
     return safe(text) if isinstance(text, str) and sys.stdout.isatty() else text
 
@@ -108,13 +108,13 @@ class ErrorWrapper:
     """Prints an error on stdout in C's envelope, for --envelope."""
 
     def __init__(self) -> None:
-        from agent_memory.models.documents.envelopes import new_request_id  # noqa: PLC0415 - seldom asked for
+        from agent_memory.models.documents.envelopes import new_request_id  # noqa: PLC0415 - seldom
 
         self.request_id = new_request_id()
 
     def emit(self, error: Exception) -> None:
         """Print one error."""
-        from agent_memory.models.documents.envelopes import failure  # noqa: PLC0415 - seldom asked for
+        from agent_memory.models.documents.envelopes import failure  # noqa: PLC0415 - seldom
 
         wrapped = failure(error, now=now_utc(), request_id=self.request_id)
         _print_json(wrapped.model_dump(mode="json"))
@@ -139,10 +139,11 @@ def fail(error: AgentMemoryError, *, as_json: bool) -> None:
 
 @contextlib.contextmanager
 def progress_bar(label: str) -> Iterator[Callable[[int, int], None]]:
-    """Give the body a function of how many of how many are done, which moves a bar in a terminal.
+    """Give the body a function for the number done and the total, which moves a bar in a terminal.
 
-    The bar begins when the first number comes, and is not moved by nothing: click would take what
-    went before, and such a step, for the time of one, and foretold hours of an import of seconds.
+    The bar starts with the first call, and a call without progress is ignored: click would count
+    the time before it, or such a call, as a step, and predicted hours for an import that took
+    seconds.
     """
     with contextlib.ExitStack() as stack:
         bars: list[ProgressBar[int]] = []
@@ -165,8 +166,8 @@ def _escaped(match: re.Match[str]) -> str:
 def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each kind of data
     """Turn models into the JSON data that Pydantic makes of them.
 
-    What is nested over 100 deep, as no memory is, is left out; a number that JSON does not have is
-    a text. (Pydantic's own serializer costs a new process 20 ms to build.)
+    Data nested over 100 deep, as no memory is, is left out; a number that JSON does not have
+    becomes text. (Pydantic's own serializer costs a new process 20 ms to build.)
     """
     if depth > _MAX_DEPTH:
         return "…"
@@ -188,9 +189,10 @@ def plain(data: object, depth: int = 0) -> Any:  # noqa: PLR0911 - one for each 
 
 
 def _field_names(kind: type) -> Sequence[str] | None:
-    """Return the names of the fields of a model or a named tuple; ``None`` of anything else.
+    """Return the names of the fields of a model or a named tuple; ``None`` for anything else.
 
-    Not by the class of models, whose import would take a third of a command that has none.
+    It does not check for the class of models: importing it would take a third of a command that has
+    none.
     """
     if issubclass(kind, tuple):
         return getattr(kind, "_fields", None)
@@ -203,7 +205,7 @@ def _is_sparse(data: object) -> bool:
 
 
 def details_text(model: BaseModel | MemoryValues) -> str:
-    """Show every field of a model that holds something, and the fields of what it holds."""
+    """Show every field of a model that is not empty, and the fields of nested models."""
     rows: list[tuple[str, str]] = []
     for name, value in plain(model).items():
         if isinstance(value, dict) and value:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def backups_text(backups: Sequence[BackupFile]) -> str:
-    """Show backups, newest first, one a line."""
+    """Show backups, newest first, one per line."""
     if not backups:
         return "no backups"
     return table(
@@ -49,7 +49,7 @@ def backups_text(backups: Sequence[BackupFile]) -> str:
 
 
 def tidy_text(report: TidyReport) -> str:
-    """Show what was archived or would be, and what stays although a limit is passed."""
+    """Show what was archived or would be, and what stays although a limit is exceeded."""
     lines = []
     if report.archived:
         rows = [
@@ -63,7 +63,7 @@ def tidy_text(report: TidyReport) -> str:
 
 
 def secrets_text(all_secrets: Sequence[FoundSecrets]) -> str:
-    """Show which memories look like they hold secrets, and what can be done about it."""
+    """Show which memories seem to contain secrets, and what can be done about it."""
     if not all_secrets:
         return "no memory looks like it holds a secret"
     rows = [
@@ -78,7 +78,7 @@ def secrets_text(all_secrets: Sequence[FoundSecrets]) -> str:
 
 
 def rejections_text(rejections: Sequence[Rejection]) -> str:
-    """Show what is rejected, one a line; the values themselves are not known."""
+    """Show what is rejected, one per line; the values themselves are not known."""
     if not rejections:
         return "nothing is rejected"
     return table(
@@ -96,7 +96,7 @@ def rejections_text(rejections: Sequence[Rejection]) -> str:
 
 
 def receipt_text(receipt: ErasureReceipt) -> str:
-    """Show what was erased, and what was found to be left."""
+    """Show what was erased, and what was found to remain."""
     removed = f"{receipt.memories:,} memories, {receipt.changes:,} changes"
     files = f"{receipt.files_scanned:,} files" if receipt.files_scanned else "rows"
     looked = f"{receipt.bytes_scanned:,} bytes of {files}"
@@ -119,7 +119,7 @@ def receipt_text(receipt: ErasureReceipt) -> str:
 
 
 def import_text(report: ImportReport) -> str:
-    """Show what became of the entries of a file, or would."""
+    """Show what happened to the entries of a file, or would happen."""
     counts = [
         (report.new, "new"),
         (report.changed, "changed"),
@@ -150,7 +150,7 @@ def import_text(report: ImportReport) -> str:
 
 
 def added_text(answer: AddMemoryResponse, *, foreseen: bool) -> str:
-    """Return what became of a conversation's facts, a line each."""
+    """Return what happened to the facts of a conversation, one per line."""
     lines = [
         f"{memory.event:<7}{f'{memory.id}  ' if memory.id else ''}{memory.memory}"
         + (
@@ -172,7 +172,7 @@ def added_text(answer: AddMemoryResponse, *, foreseen: bool) -> str:
 
 
 def reviews_text(reviews: Sequence[Review]) -> str:
-    """Return the memories that are in question, each with why."""
+    """Return the memories under review, each with the reason."""
     if not reviews:
         return "no memory is in question"
     lines = []
@@ -187,7 +187,7 @@ def reviews_text(reviews: Sequence[Review]) -> str:
 
 
 def check_text(report: CheckReport) -> str:
-    """Lay out what a check found, a problem a line."""
+    """Show the results of a check, one problem per line."""
     lines = [
         f"{styled(problem.kind, 'bad')}: {problem.detail}"
         f"{' (repaired)' if problem.repaired else ''}"
@@ -201,7 +201,7 @@ def check_text(report: CheckReport) -> str:
 
 
 def rebuilt_text(report: RebuildReport) -> str:
-    """Lay out what a file was rebuilt of."""
+    """Show what a file was rebuilt from."""
     text = f"rebuilt with {report.memory_count:,} memories: {report.from_file:,} from the old file,"
     text += f" {report.from_backup:,} from the backup"
     text += f", without {len(report.erased):,} that were erased" if report.erased else ""
@@ -210,7 +210,7 @@ def rebuilt_text(report: RebuildReport) -> str:
 
 
 def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
-    """Say in one line what a text repeats, that can be found under ``memory_id`` now."""
+    """Say in one line what a text repeats; it is now stored as ``memory_id``."""
     earlier = f'{duplicate.memory_id} "{clip(duplicate.content, 60)}"'
     if duplicate.grade == "similar":
         return f"similar to {earlier}: if this corrects it, `update` that one"
@@ -221,7 +221,7 @@ def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
 
 
 def duplicates_text(duplicates: Sequence[Duplicate]) -> str:
-    """Show what a text repeats, best grade first, one a line."""
+    """Show what a text repeats, best grade first, one per line."""
     if not duplicates:
         return "no duplicates"
     return table(
@@ -239,7 +239,7 @@ def duplicates_text(duplicates: Sequence[Duplicate]) -> str:
 
 
 def groups_text(groups: Sequence[DuplicateGroup]) -> str:
-    """Show groups of memories that say the same: each begins with its grade and how many."""
+    """Show groups of memories that say the same, each after its grade and size."""
     if not groups:
         return "no duplicates"
     return table(
@@ -253,7 +253,7 @@ def groups_text(groups: Sequence[DuplicateGroup]) -> str:
 
 
 def history_text(entries: Sequence[HistoryEntry]) -> str:
-    """Show changes, newest first, one a line."""
+    """Show changes, newest first, one per line."""
     return table(
         ("change", "when", "event", "memory", "session", "old", "new"),
         [
@@ -281,7 +281,7 @@ def _changed(values: dict[str, Any] | None) -> str:
 
 
 def agents_text(agents: Sequence[AgentSummary]) -> str:
-    """Show the agents, one a line."""
+    """Show the agents, one per line."""
     if not agents:
         return "no agents"
     return table(
@@ -300,7 +300,7 @@ def agents_text(agents: Sequence[AgentSummary]) -> str:
 
 
 def secret_text(secrets: FoundSecrets) -> str:
-    """Say what looks like a secret in a memory that was stored, and what can be done."""
+    """Say what looks like a secret in a stored memory, and what can be done."""
     if secrets.decision == OnSecret.MASK:
         return f"{secrets.memory_id}: masked {secrets}"
     return (

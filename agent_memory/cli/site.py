@@ -1,4 +1,4 @@
-"""The guides as a small static site: HTML files and a style sheet, nothing from elsewhere."""
+"""The guides as a small static site: HTML files and a style sheet, with no external resources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _STYLE: Final = PACKAGE.joinpath("cli", "style.css")
 _OWN: Final = '<meta name="generator" content="agent-memory guide'
-"""Stands in every page: by it a folder is known that may be written again."""
+"""It is in every page, and marks a folder as a site that may be overwritten."""
 _FRONT: Final = "index"
 _CURRENT: Final = ' aria-current="page"'
 _PAGE: Final = """\
@@ -43,10 +43,10 @@ _PAGE: Final = """\
 
 
 class Page(Protocol):
-    """What is made a page: a guide."""
+    """The source of a page: a guide."""
 
     @property
-    def topic(self) -> str: ...  # noqa: D102 - what they are, `Guide` says
+    def topic(self) -> str: ...  # noqa: D102 - described in `Guide`
     @property
     def title(self) -> str: ...  # noqa: D102
     @property
@@ -58,15 +58,15 @@ class Page(Protocol):
 def write_site(pages: Sequence[Page], folder: Path) -> list[Path]:
     """Write guides as a site into a folder, and return its files.
 
-    The folder is made, or is empty, or holds an older site of ours, which is replaced: pages that
-    are no guides any more are removed. Raises ``ValidationError`` for any other, and
-    ``StorageError`` where it cannot be written.
+    The folder is created, or is empty, or holds an older site of ours, which is replaced: pages of
+    guides that no longer exist are removed. Raises ``ValidationError`` for any other folder, and
+    ``StorageError`` if it cannot be written.
     """
     require_package("markdown_it", extra="docs")
     with translated_errors(folder, "written"):
         old = _own_pages(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        # The front page comes first: what was broken off is known as ours by it.
+        # The front page comes first: it marks an interrupted site as ours.
         files = {folder / f"{_FRONT}.html": _page(_FRONT, _front(pages), pages)}
         files |= {folder / f"{p.topic}.html": _page(p.topic, p.text, pages) for p in pages}
         files[folder / "style.css"] = _STYLE.read_text("utf-8")
@@ -78,7 +78,7 @@ def write_site(pages: Sequence[Page], folder: Path) -> list[Path]:
 
 
 def _own_pages(folder: Path) -> set[Path]:
-    """Return the pages of a site that was written before; refuse a folder of anything else."""
+    """Return the pages of an earlier site; refuse a folder with anything else."""
     if not folder.exists() or not any(folder.iterdir()):
         return set()
     pages = {path for path in folder.glob("*.html") if _OWN in path.read_text("utf-8", "replace")}
@@ -105,7 +105,7 @@ def _page(topic: str, text: str, pages: Sequence[Page]) -> str:
 
 
 def _body(markdown: str) -> str:
-    """Return Markdown as HTML, whose links between guides lead to their pages."""
+    """Return Markdown as HTML; links between guides lead to their pages."""
     from markdown_it import MarkdownIt  # noqa: PLC0415 - an extra
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -120,7 +120,7 @@ def _body(markdown: str) -> str:
 
 
 def _anchor(heading: str, taken: set[str]) -> str:
-    """Return the name under which a heading can be linked to, as GitHub makes it."""
+    """Return the anchor of a heading, as GitHub makes it."""
     name = anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
     number = 0
     while anchor in taken:

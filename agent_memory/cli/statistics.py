@@ -1,4 +1,4 @@
-"""The command stats: figures of a memory over time, its gaps, and what to look at."""
+"""The command stats: figures of a memory over time, its gaps, and what needs attention."""
 
 from __future__ import annotations
 
@@ -24,12 +24,16 @@ _ADVICE: Final = {
 
 
 @click.command()
-@click.option("--since", type=Moment(), help="Not what is before: a time, or 12h, 7d, 2w.")
+@click.option("--since", type=Moment(), help="From this time on: a time, or 12h, 7d, 2w.")
 @click.option(
-    "--limit", "-n", type=click.IntRange(1, 1000), default=10, help="How many of each list (10)."
+    "--limit",
+    "-n",
+    type=click.IntRange(1, 1000),
+    default=10,
+    help="At most this many per list; default: 10.",
 )
-@click.option("--plot", metavar="FILE.svg", type=FILE, help="Draw it into a file, too.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--plot", metavar="FILE.svg", type=FILE, help="Also draw it, into an SVG file.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
 @json_option
 @click.pass_obj
 def stats(
@@ -37,8 +41,8 @@ def stats(
 ) -> None:
     """Show how a memory grows and is used, its gaps, and what to review or archive.
 
-    Searches are counted where the setting event_log is brief or full; what was asked in vain is
-    known where it is full. Nothing is changed.
+    Searches are counted if the setting event_log is brief or full; questions without an answer are
+    known if it is full. Nothing is changed.
 
     \b
     Examples:
@@ -53,11 +57,11 @@ def stats(
     with session.open() as memory:
         place = None
         if plot is not None:
-            # Drawn over a memory, all of it was gone.
+            # Without this check a plot overwrote a memory, and all of it was lost.
             place = memory.check_destination(plot, overwrite=force, field="plot")
         statistics = memory.statistics(since=since, limit=limit)
     if place is not None:
-        from agent_memory.cli.plot import write_plot  # noqa: PLC0415 - seldom asked for
+        from agent_memory.cli.plot import write_plot  # noqa: PLC0415 - seldom used
 
         write_plot(place, statistics)
     emit(statistics, text=_text(statistics, session, plot))
@@ -122,7 +126,7 @@ def _breakdown(breakdown: Breakdown) -> Iterator[str]:
 
 
 def _bars(rows: Sequence[tuple[str, int]]) -> Iterator[str]:
-    """Yield a bar for each number, the longest as long as the terminal has room for."""
+    """Yield a bar for each number, the longest as wide as the terminal allows."""
     labels = [clip(label, _LONGEST_LABEL) for label, _ in rows]
     width = max(map(display_width, labels), default=0)
     figures = [f"{number:,}" for _, number in rows]
@@ -211,7 +215,7 @@ def _counts(statistics: MemoryStatistics) -> Iterator[str]:
 
 
 def _recommended(statistics: MemoryStatistics, session: Session) -> Iterator[str]:
-    """Yield each recommendation with its reason, and the command as it can be run here."""
+    """Yield each recommendation with its reason, and a command that can be run as it is."""
     options: list[str] = []
     for name, value in (("--root", session.root), ("--agent", session.agent), ("--db", session.db)):
         options += [name, value] if value else []

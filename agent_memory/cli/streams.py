@@ -1,7 +1,7 @@
-"""The standard streams of the command: those that are closed, full or unreadable are the caller's.
+"""The command's standard streams: closed, full or unreadable ones are the caller's fault.
 
-A shell closes them with ``<&-``, ``>&-`` and ``2>&-``, and a full disk takes nothing more. That is
-said for what it is, and what a command did stays done.
+A shell closes them with ``<&-``, ``>&-`` and ``2>&-``, and a full disk accepts nothing more. Such a
+failure is reported as what it is, and what a command did stays done.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _CLOSED: Final[set[str]] = set()
 
 
 class StdoutUnwritable(click.ClickException):
-    """stdout takes nothing, as on a full disk."""
+    """stdout cannot be written, as on a full disk."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(
@@ -33,14 +33,14 @@ class StdoutUnwritable(click.ClickException):
 
 
 class _Answers(io.TextIOWrapper):
-    """stdout, whose failures are the caller's. That its reader has gone, click knows."""
+    """stdout, whose failures are the caller's. click handles a reader that has gone."""
 
     def write(self, text: str) -> int:
         with _own_failures():
             return super().write(text)
 
     def flush(self) -> None:
-        try:  # without a helper: an interpreter that ends closes this when the module is gone
+        try:  # no helper: at exit the interpreter closes this after the module's names are gone
             super().flush()
         except BrokenPipeError:
             raise
@@ -49,7 +49,7 @@ class _Answers(io.TextIOWrapper):
 
 
 class _Diagnostics(io.TextIOWrapper):
-    """stderr, which never fails: what cannot be said ends no command that is at work."""
+    """stderr, which never fails: an unwritable message must not end a working command."""
 
     def write(self, text: str) -> int:
         with contextlib.suppress(OSError):
@@ -64,9 +64,9 @@ class _Diagnostics(io.TextIOWrapper):
 
 
 def prepare_streams() -> None:
-    """Put the null device in the place of closed streams, and let the others fail as they should.
+    """Replace closed streams by the null device, and let the others fail as they should.
 
-    Else the next file to be opened gets the descriptor, and what is printed ends in it.
+    Otherwise the next file to be opened gets the descriptor, and printed text ends up in it.
     """
     for descriptor, (name, mode) in enumerate(_MODES.items()):
         if getattr(sys, name) is not None:
@@ -75,7 +75,7 @@ def prepare_streams() -> None:
         try:
             os.fstat(descriptor)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free descriptor: this one
         setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123
     for name, kind in {"stdout": _Answers, "stderr": _Diagnostics}.items():
         if name not in _CLOSED:
@@ -85,21 +85,21 @@ def prepare_streams() -> None:
 
 
 def show_escapes() -> None:
-    """Let a terminal or file that knows no UTF-8 show what it cannot write as escapes."""
+    """Let a terminal or file without UTF-8 show what it cannot write as escapes."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def refuse_closed(*names: str) -> None:
-    """Raise ``UsageError`` where a stream that a command needs is closed."""
+    """Raise ``UsageError`` if a stream that a command needs is closed."""
     for name in names:
         if name in _CLOSED:
             raise click.UsageError(f"{name} is closed, and this command needs it")
 
 
 def stdin_bytes() -> BinaryIO:
-    """Return stdin. Raises ``UsageError`` where it is closed, or cannot be read."""
+    """Return stdin. Raises ``UsageError`` if it is closed or cannot be read."""
     refuse_closed("stdin")
     stdin = sys.stdin.buffer
     try:
@@ -111,7 +111,7 @@ def stdin_bytes() -> BinaryIO:
 
 
 def stdin_text(field: str) -> str:
-    """Return the text on stdin, which ``field`` is to have. Raises ``ValidationError``."""
+    """Return the text on stdin, the value of ``field``. Raises ``ValidationError``."""
     try:
         return stdin_bytes().read().decode()
     except UnicodeDecodeError as error:
@@ -120,14 +120,14 @@ def stdin_text(field: str) -> str:
 
 @contextlib.contextmanager
 def place_to_write(output: str) -> Iterator[Path]:
-    """Give the body where it is to write a file: at a path, or for ``-`` what stdout then gets.
+    """Give the body a path to write to; for ``-`` a temporary file that is then copied to stdout.
 
-    Raises ``UsageError`` where stdout is closed.
+    Raises ``UsageError`` if stdout is closed.
     """
     if output != "-":
         yield Path(output)
         return
-    import shutil  # noqa: PLC0415 - 3 ms, for an export alone
+    import shutil  # noqa: PLC0415 - 3 ms, only for an export
 
     from agent_memory.runtime.private_folders import private_folder  # noqa: PLC0415 - likewise
 
@@ -149,11 +149,11 @@ def _own_failures() -> Iterator[None]:
 
 
 def discard_stdout() -> None:
-    """Send what is left for stdout nowhere: nobody reads it, or nothing takes it."""
+    """Discard the rest of stdout: nobody reads it, or it cannot be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def note_closed_stdout() -> None:
-    """Say on stderr that nothing was printed, where stdout was closed."""
+    """Say on stderr that nothing was printed, if stdout was closed."""
     if "stdout" in _CLOSED:
         click.echo("note: stdout is closed: nothing was printed", err=True)

@@ -1,4 +1,4 @@
-"""Tables: fitted to a terminal, with some color, or in one of the forms that documents have."""
+"""Tables: fitted to a terminal, with some color, or in a form for documents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _CODES: Final = {
     _MARKS["good"]: "\x1b[32m",
     _MARKS["bad"]: "\x1b[31m",
 }
-"""What begins and ends a style inside a text, until it is printed: characters that no text has."""
+"""Marks of where a style begins and ends, until a text is printed: no text has them."""
 _ANY_MARK: Final = re.compile(f"([{''.join(_CODES)}])")
 
 
@@ -39,18 +39,18 @@ def table(
     flexible: int = 1,
     styles: Callable[[int, str], str] = lambda _, text: text,
 ) -> str:
-    """Set rows in columns, of which the last ``flexible`` are wrapped to fit the terminal.
+    """Lay out rows in columns; the last ``flexible`` columns are wrapped to fit the terminal.
 
-    A text takes ``_FEW_LINES`` at most, where there are few rows ``_MANY_LINES``, with --full all.
-    ``styles`` gets the number of a row and a line of it, and returns that with its styles.
-    With --table or --fmt it is in that form, and whole.
+    A cell has at most ``_FEW_LINES`` lines, ``_MANY_LINES`` if there are few rows, and any number
+    with --full. ``styles`` gets the number of a row and one of its lines, and returns the line with
+    its styles. With --table or --fmt the table is in that form, and nothing is cut.
     """
     session = _session()
     cells = [tuple(headings), *(tuple(safe(cell, one_line=True) for cell in row) for row in rows)]
     if session and session.printed_as == "table":
         return FORMS[session.form](cells)
     widths = _widths(cells)
-    # Where the output goes to a file or another program, nothing is cut.
+    # In a pipe or a file, nothing is cut.
     total = terminal_width() if sys.stdout.isatty() else _PIPED_WIDTH
     room = total - sum(widths[:-flexible]) - 2 * (len(widths) - 1)
     cut = widths[-flexible:]
@@ -66,7 +66,7 @@ def table(
 
 
 def _session() -> Any:  # a ``Session``, of a module above this one
-    """Return what the options said; a search that does without them has not imported them."""
+    """Return the command's options; a search without click has not imported them."""
     options = sys.modules.get("agent_memory.cli.options")
     return None if options is None else options.current_session()
 
@@ -97,7 +97,7 @@ def _grid(rows: Sequence[Row]) -> str:
 
 
 def _markdown(rows: Sequence[Row]) -> str:
-    # A backslash before a bar would take its escape away.
+    # A backslash before a bar would undo the bar's escape.
     escaped = ((cell.replace("\\", "\\\\").replace("|", "\\|") for cell in row) for row in rows)
     lines = [f"| {' | '.join(row)} |" for row in escaped]
     return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
@@ -108,23 +108,23 @@ FORMS: Final[dict[str, Callable[[Sequence[Row]], str]]] = {
     "simple": _simple,
     "grid": _grid,  # reStructuredText reads it too
     "markdown": _markdown,
-    "github": _markdown,  # as sqlite-utils calls it
+    "github": _markdown,  # sqlite-utils' name for it
 }
-"""What sets rows, the headings first, in a form of --fmt."""
+"""The functions that lay out rows, after the headings, in a form of --fmt."""
 
 
 # Lines and widths ---------------------------------------------------------------------------
 
 
 def _lines(row: Sequence[str], widths: Sequence[int], most: int | None) -> Iterable[str]:
-    """Yield the lines of a row, each of its cells wrapped to its width."""
+    """Yield the lines of a row, with each cell wrapped to its width."""
     wrapped = [_wrapped(cell, width, most) for cell, width in zip(row, widths, strict=True)]
     for parts in zip_longest(*wrapped, fillvalue=""):
         yield "  ".join(map(_padded, parts, widths)).rstrip()
 
 
 def _wrapped(text: str, width: int, most: int | None) -> list[str]:
-    """Part a text into lines of a width in terminal cells, at spaces where there are any."""
+    """Break a text into lines of a width in terminal cells, at spaces if possible."""
     lines: list[str] = []
     while display_width(text) > width and (most is None or len(lines) + 1 < most):
         fitting = max(1, _fitting(text, width))
@@ -132,11 +132,11 @@ def _wrapped(text: str, width: int, most: int | None) -> list[str]:
         end = fitting if end <= 0 else end
         lines.append(text[:end])
         text = text[end:].lstrip(" ")
-    return [*lines, text]  # which is cut where it is still too long
+    return [*lines, text]  # the last line is cut later if it is still too long
 
 
 def _fitting(text: str, width: int) -> int:
-    """Return how many letters of a text have room in a width."""
+    """Return how many characters of a text fit into a width."""
     used = 0
     for place, letter in enumerate(text):
         used += display_width(letter)
@@ -146,8 +146,8 @@ def _fitting(text: str, width: int) -> int:
 
 
 def terminal_width() -> int:
-    """Return how many cells a line of the terminal has; 80 where there is no terminal."""
-    import shutil  # noqa: PLC0415 - 4 ms, which output to a pipe need not pay
+    """Return the width of the terminal in cells; 80 if there is no terminal."""
+    import shutil  # noqa: PLC0415 - 4 ms, which output to a pipe does not need
 
     return shutil.get_terminal_size().columns
 
@@ -158,7 +158,7 @@ def _padded(cell: str, width: int) -> str:
 
 
 def clip(text: str, width: int) -> str:
-    """Cut a text to a width in terminal cells, with a sign that it was cut."""
+    """Cut a text to a width in terminal cells, with a mark that it was cut."""
     text = safe(text, one_line=True)
     if display_width(text) <= width:
         return text
@@ -166,7 +166,7 @@ def clip(text: str, width: int) -> str:
 
 
 def display_width(text: str) -> int:
-    """Return how many cells of a terminal a text takes: two for a Chinese character."""
+    """Return the width of a text in terminal cells: two for a Chinese character."""
     if text.isascii():
         return len(text)
     return sum(
@@ -176,7 +176,7 @@ def display_width(text: str) -> int:
 
 
 def safe(text: str, *, one_line: bool = False) -> str:
-    """Make control and direction characters visible: a memory must not steer the terminal."""
+    """Make control and direction characters visible: a memory must not control the terminal."""
     if text.isprintable():
         return text
     kept = " " if one_line else "\n\t "
@@ -192,18 +192,18 @@ def safe(text: str, *, one_line: bool = False) -> str:
 
 
 def has_color(stream: TextIO) -> bool:
-    """Return whether what is written there may be colored: a terminal, and nobody objects."""
+    """Return whether a stream may be colored: it is a terminal, and NO_COLOR and TERM allow it."""
     is_wanted = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return is_wanted and stream.isatty()
 
 
 def styled(text: str, style: Style) -> str:
-    """Return a text that ``shown`` gives a style, where stdout is a terminal that wants colors."""
+    """Return a text that ``shown`` gives a style, if stdout is a terminal with colors."""
     return f"{_MARKS[style]}{text}{_END}" if text and has_color(sys.stdout) else text
 
 
 def shown(line: str) -> str:
-    """Return a line as it is printed: it steers the terminal by its styles alone."""
+    """Return a line for printing: only its styles control the terminal."""
     if not has_color(sys.stdout):
         return safe(line)
     parts = _ANY_MARK.split(line)

@@ -1,4 +1,4 @@
-"""Commands that take memories out and in: export, import, move."""
+"""Commands that move memories out and in: export, import, move."""
 
 from __future__ import annotations
 
@@ -39,9 +39,11 @@ _READ: Final = click.Choice(registry.readable_names())
     default="-",
     help="A file or folder; - for stdout.",
 )
-@click.option("--embeddings", is_flag=True, help="Put the vectors in, where the format has them.")
+@click.option(
+    "--embeddings", is_flag=True, help="Include the vectors, if the format can hold them."
+)
 @as_of_option
-@click.option("--force", is_flag=True, help="Replace what is there.")
+@click.option("--force", is_flag=True, help="Replace what exists.")
 @json_option
 @click.pass_obj
 def export(
@@ -53,7 +55,7 @@ def export(
     as_of: datetime | None,
     force: bool,
 ) -> None:
-    """Write an agent's memories out, in one of the documented formats.
+    """Export an agent's memories, in one of the documented formats.
 
     \b
     {formats}
@@ -86,7 +88,7 @@ _NAMED_LIKE: Final = {
 
 
 def _unlike_its_name(path: str, name: str) -> list[str]:
-    """Say that an export is YAML, where nobody named a format and its name promises another."""
+    """Note that an export is YAML, if no format was chosen and the file name suggests another."""
     wanted = _NAMED_LIKE.get(Path(path).suffix.lower())
     if name != "store" or wanted is None:
         return []
@@ -94,7 +96,7 @@ def _unlike_its_name(path: str, name: str) -> list[str]:
 
 
 def _with_rows(text: str | None, rows: Iterable[Format]) -> str:
-    """Put the formats into a help text, a line each."""
+    """Insert the formats into a help text, one per line."""
     lines = (f"{row.name:<{_WIDTH}} {row.summary}" for row in rows)
     return (text or "").replace("{formats}", "\n    ".join(lines))
 
@@ -106,18 +108,23 @@ export.help = _with_rows(export.help, FORMATS.values())
 @click.command()
 @click.argument("path", type=FILE)
 @click.option(
-    "--format", "-f", "name", metavar="NAME", type=_READ, help="Instead of recognising it."
+    "--format",
+    "-f",
+    "name",
+    metavar="NAME",
+    type=_READ,
+    help="The format; default: recognised by the content.",
 )
 @click.option(
     "--on-conflict",
     type=click.Choice(["skip", "replace", "newer", "keep-both"]),
     default="skip",
     show_default=True,
-    help="What to do with a memory that is there already and says something else.",
+    help="If a memory exists here with other content.",
 )
-@click.option("--skip-bad", is_flag=True, help="Leave out what cannot be taken, naming each.")
-@click.option("--include-erased", is_flag=True, help="Take in what was erased here, too.")
-@click.option("--raw", is_flag=True, help="Of conversations take each message, as it is.")
+@click.option("--skip-bad", is_flag=True, help="Skip and report entries that cannot be imported.")
+@click.option("--include-erased", is_flag=True, help="Also import what was erased here.")
+@click.option("--raw", is_flag=True, help="Import every message of a conversation as it is.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @json_option
 @click.pass_obj
@@ -132,14 +139,14 @@ def import_(
     raw: bool,
     dry_run: bool,
 ) -> None:
-    """Take in what PATH holds (a file, a folder, or '-' for stdin), in one transaction.
+    """Import what PATH holds (a file, a folder, or '-' for standard input), in one transaction.
 
-    Its format is recognised by its content: whatever `export` writes, `store --jsonl` takes, or
-    the documents show. If something in it is wrong, nothing is taken in, unless --skip-bad. What
-    was erased here stays out, and is named. An agent that has no memories yet gets its first ones.
+    The format is recognised by the content: anything that `export` writes or `store --jsonl` takes,
+    and the documented formats. If an entry is invalid, nothing is imported, unless --skip-bad. What
+    was erased here stays out, and is reported. An agent without memories is created.
 
     \b
-    The memories of other programs are known, too (guide moving-in):
+    The memories of these programs are recognised too (guide moving-in):
     {formats}
 
     \b
@@ -179,15 +186,15 @@ import_.help = _with_rows(import_.help, PEERS.values())
 
 
 @click.command()
-@click.option("--to", "destination", metavar="ROOT", required=True, help="The root to carry it to.")
+@click.option("--to", "destination", metavar="ROOT", required=True, help="The new root.")
 @json_option
 @click.pass_obj
 def move(session: Session, /, destination: str) -> None:
-    """Carry a whole memory to the same agent under another root, and check that it is the same.
+    """Move a whole memory to the same agent under another root, and verify the copy.
 
-    ROOT is what `--root` takes. Ids, history, graph, vectors and settings go along. Nothing changes
-    where it comes from. It is a store there only when all has arrived: if this is killed, run it
-    again, and it goes on from there.
+    ROOT is as for `--root`. Ids, history, graph, vectors and settings are copied, and the original
+    is left unchanged. Nothing is visible at the new place until everything has arrived. If the
+    command is interrupted, run it again: it continues where it stopped.
 
     \b
     Example:
@@ -206,7 +213,7 @@ def move(session: Session, /, destination: str) -> None:
 class _StandIn(AgentMemory):
     """An empty memory that reads an import for an agent that has none yet.
 
-    The agent's own is made when all was read: what was refused left an empty one.
+    The agent's own is created once everything was read: a refused import left an empty one.
     """
 
     make: Callable[[str], AgentMemory]
@@ -223,7 +230,7 @@ class _StandIn(AgentMemory):
 def _opened(
     session: Session, stack: contextlib.ExitStack, *, dry_run: bool
 ) -> contextlib.AbstractContextManager[AgentMemory]:
-    """Open the memory that is meant, or a stand-in for one that is not there yet."""
+    """Open the chosen memory, or a stand-in for one that does not exist yet."""
     if session.exists():
         return session.open(create=not dry_run)
     folder = stack.enter_context(private_folder())

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from agent_memory import AgentMemory, Duplicate, FoundSecrets, Memory
 
 _MOST_NOTES: Final = 20
-"""Duplicates in a file, or secrets, that are told on stderr, one a line."""
+"""The most duplicates in a file, or secrets, that are listed on stderr, one per line."""
 
 
 class _Listener:
-    """Hears of the duplicates of what is stored, and says what was asked for in the options."""
+    """Collects the duplicates of what is stored, and answers with the choice in the options."""
 
     def __init__(self, on_duplicate: str | None) -> None:
         self.heard: list[Duplicate] = []
@@ -44,7 +44,7 @@ class _Listener:
         return self._on_duplicate
 
     def as_data(self) -> list[dict[str, Any]]:
-        """Return what was heard, for JSON."""
+        """Return the duplicates, for JSON."""
         return [
             {name: value for name, value in duplicate if name != "new_content"}
             for duplicate in self.heard
@@ -52,7 +52,7 @@ class _Listener:
 
 
 class _SecretListener:
-    """Hears of the secrets in what is stored, and says what was asked for in the options."""
+    """Collects the secrets in what is stored, and answers with the choice in the options."""
 
     def __init__(self, on_secret: str | None) -> None:
         self._heard: list[FoundSecrets] = []
@@ -65,7 +65,7 @@ class _SecretListener:
         return self._on_secret
 
     def heard(self, ids: Sequence[str]) -> list[FoundSecrets]:
-        """Return what was heard, each with the id under which its memory can be found."""
+        """Return the secrets, each with the id under which its memory can be found."""
         return [
             secrets.model_copy(update={"memory_id": ids[secrets.index or 0]})
             for secrets in self._heard
@@ -75,14 +75,16 @@ class _SecretListener:
 @click.command()
 @click.argument("content", required=False)
 @description_options
-@click.option("--id", help="An id of your own: storing it again changes nothing.")
+@click.option("--id", help="An id of your own; storing it again changes nothing.")
 @click.option("--session", "session_id", help="The session that stores it.")
-@click.option("--jsonl", type=click.File("rb"), help="Store one memory a line of FILE, or of '-'.")
-@click.option("--skip-bad", is_flag=True, help="With --jsonl: leave wrong lines out, naming each.")
+@click.option(
+    "--jsonl", type=click.File("rb"), help="Store one memory per line of FILE, or of '-'."
+)
+@click.option("--skip-bad", is_flag=True, help="With --jsonl: skip and report invalid lines.")
 @click.option(
     "--on-duplicate",
     type=click.Choice([word.value for word in OnDuplicate]),
-    help="What to do when it is stored already (keep, but merge what was just recalled).",
+    help="If the same is stored already; default: keep, but merge what was just recalled.",
 )
 @on_secret_option
 @json_option
@@ -97,7 +99,7 @@ def store(
     on_secret: str | None,
     **options: Any,
 ) -> None:
-    """Store a memory: CONTENT, or what comes on stdin for '-'.
+    """Store a memory: CONTENT, or standard input for '-'.
 
     \b
     Examples:
@@ -140,7 +142,7 @@ def _refuse_together(
 
 
 def _refuse_first(item: dict[str, Any]) -> None:
-    """Refuse an agent's first memory before its file is made: else an empty agent would stay."""
+    """Refuse an agent's invalid first memory before its file exists, or an empty agent stays."""
     from agent_memory.models.record import validated  # noqa: PLC0415 - seldom
 
     validated(agent_memory.MemoryInput, item)
@@ -158,7 +160,7 @@ def _read_items(
     skip_bad: bool,
     on_secret: str | None,
 ) -> tuple[list[dict[str, Any]], list[int], list[dict[str, Any]]]:
-    """Read a JSONL file: its items, the numbers of their lines, and what was left out."""
+    """Read a JSONL file: its items, their line numbers, and what was left out."""
     items: list[dict[str, Any]] = []
     numbers: list[int] = []
     skipped: list[dict[str, Any]] = []
@@ -203,7 +205,7 @@ def _store_items(
     listener: _Listener,
     secrets: _SecretListener,
 ) -> None:
-    """Store the items of a JSONL file in one transaction; ``numbers`` are those of their lines."""
+    """Store the items of a JSONL file in one transaction; ``numbers`` are their line numbers."""
     with progress_bar("storing") as move:
         try:
             ids = memory.store_many(
@@ -235,7 +237,7 @@ def _note_limits(memory: AgentMemory) -> None:
 def _note_duplicates(
     session: Session, listener: _Listener, ids: Sequence[str], numbers: Sequence[int] = ()
 ) -> None:
-    """Tell of the duplicates, one a line; ``numbers`` are the lines of a file. JSON has them."""
+    """Report duplicates, one per line, unless JSON has them; ``numbers`` are a file's lines."""
     if session.json:
         return
     for duplicate in listener.heard[:_MOST_NOTES]:
@@ -247,7 +249,7 @@ def _note_duplicates(
 
 
 def _note_secrets(noticed: Sequence[FoundSecrets]) -> None:
-    """Tell of secrets on stderr, one memory a line, beside JSON too: they are a danger."""
+    """Report secrets on stderr, one memory per line, with JSON output too: they are a danger."""
     for secrets in noticed[:_MOST_NOTES]:
         click.echo(f"note: {safe(secret_text(secrets))}", err=True)
     if (more := len(noticed) - _MOST_NOTES) > 0:
@@ -257,7 +259,7 @@ def _note_secrets(noticed: Sequence[FoundSecrets]) -> None:
 def _fault(
     memory: AgentMemory, item: dict[str, Any], taken: dict[str, str], on_secret: str | None
 ) -> str | None:
-    """Say what is wrong with an item; ``taken`` has the content of each id seen so far."""
+    """Return what is wrong with an item; ``taken`` has the content of each id seen so far."""
     try:
         memory.validate(item, on_secret=on_secret)
     except ValidationError as error:
@@ -270,7 +272,7 @@ def _fault(
 
 @click.command()
 @click.argument("memory_id")
-@click.option("--content", help="The new text; '-' reads it from stdin.")
+@click.option("--content", help="The new text; '-' reads standard input.")
 @description_options
 @click.option("--if-version", type=int, help="Only if the memory still has this version.")
 @on_secret_option
@@ -346,7 +348,7 @@ def promote(session: Session, /, memory_id: str) -> None:
 @json_option
 @click.pass_obj
 def demote(session: Session, /, memory_id: str) -> None:
-    """Take a memory out of the scratchpad; it stays stored.
+    """Take a memory out of the scratchpad; it remains stored.
 
     \b
     Example:
@@ -359,7 +361,7 @@ def demote(session: Session, /, memory_id: str) -> None:
 
 
 class _GroupedMemory(NamedTuple):
-    """A memory that says what others say, as a row."""
+    """A memory of a group of duplicates, as a row."""
 
     grade: str
     count: int  # type: ignore[assignment]  # a method of tuples, which no row needs
@@ -368,21 +370,21 @@ class _GroupedMemory(NamedTuple):
 
 @click.command()
 @click.argument("text", required=False)
-@click.option("--user", "user_id", help="Whom TEXT is about.")
+@click.option("--user", "user_id", help="The user that TEXT is about.")
 @click.option("--run", "run_id", help="The run that TEXT belongs to.")
 @click.option(
     "--limit",
     "-n",
     type=click.IntRange(1, 2**31 - 1),
     default=20,
-    help="Groups at most (20).",
+    help="At most this many groups; default: 20.",
 )
 @listing_options
 @click.pass_obj
 def duplicates(
     session: Session, /, text: str | None, user_id: str | None, run_id: str | None, limit: int
 ) -> None:
-    """Show the memories that say what TEXT says; without it, those that say the same as others.
+    """Show the memories that say the same as TEXT; without TEXT, all that repeat one another.
 
     \b
     Examples:
