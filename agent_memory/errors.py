@@ -16,11 +16,11 @@ _SAID_BY_USERS: Final = frozenset(
     "content tags metadata task_metadata outcome blockers item items texts session session_id"
     " user_id run_id created_by_session".split()
 )
-"""Fields whose values are described in errors, not shown: anything may stand in them."""
+"""Fields whose values errors describe and do not show, because they may contain anything."""
 
 
 class AgentMemoryError(Exception):
-    """The base of all errors of this library. No message shows a key that has a known format."""
+    """The base class of all errors of this library. Messages mask keys in a known format."""
 
     code: ClassVar[str] = "INTERNAL_ERROR"
 
@@ -28,19 +28,19 @@ class AgentMemoryError(Exception):
         super().__init__(*map(without_secrets, details))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Let it be pickled and copied as it is: another process must be told the same.
+        """Pickle and copy the error as it is, so that another process gets the same one.
 
-        By itself Python calls the constructor with the message, which not every kind takes.
+        By default Python calls the constructor with the message, which not every subclass accepts.
         """
         return _remade, (type(self), self.args), self.__dict__
 
 
 class ValidationError(AgentMemoryError, ValueError):
-    """A value that was given cannot be accepted. Nothing was stored or changed.
+    """A value cannot be accepted. Nothing was stored or changed.
 
     ``errors()`` lists each fault as a mapping with ``loc`` (a tuple: where), ``msg`` (what),
-    ``type`` and ``input`` (the value), as Pydantic does. Contents, tags, metadata and what else may
-    hold a secret are described instead: "a text of 12 characters".
+    ``type`` and ``input`` (the value), as Pydantic does. Contents, tags, metadata and other values
+    that may hold a secret are described instead of shown: "a text of 12 characters".
     """
 
     code: ClassVar[str] = "VALIDATION_ERROR"
@@ -61,7 +61,7 @@ class ValidationError(AgentMemoryError, ValueError):
         at: Sequence[str | int] = (),
         kind: str = "value_error",
     ) -> ValidationError:
-        """Make the error for one field; ``at`` goes before its name, ``kind`` is its type."""
+        """Return the error for one field; ``at`` precedes its name, ``kind`` is its ``type``."""
         is_shown = field.partition("[")[0] not in _SAID_BY_USERS
         shown = value if is_shown else described(value)
         fault = {"loc": (*at, field), "msg": message, "type": kind, "input": shown}
@@ -77,9 +77,9 @@ class ValidationError(AgentMemoryError, ValueError):
         at: Sequence[str | int] = (),
         words: Mapping[str, str] | None = None,
     ) -> ValidationError:
-        """Turn Pydantic's error into ours; ``at`` goes before each place.
+        """Convert Pydantic's error to ours; ``at`` is put before each ``loc``.
 
-        ``words`` has messages of the caller's own by the type of the fault. They show no value.
+        ``words`` maps types of faults to the caller's own messages, which show no value.
         """
         faults = []
         lines = []
@@ -96,15 +96,16 @@ class ValidationError(AgentMemoryError, ValueError):
         return cls("; ".join(lines), faults)
 
     def errors(self) -> list[dict[str, Any]]:
-        """List the faults, one mapping each."""
+        """Return the faults, one mapping each."""
         return [dict(error) for error in self._errors]
 
 
 class DuplicateMemory(ValidationError):
-    """A memory that says the same is there, and ``on_duplicate`` is ``refuse``.
+    """A memory that says the same already exists, and ``on_duplicate`` is ``refuse``.
 
-    ``memory_id`` is that of the one that is there: update it, or store with
-    ``on_duplicate="keep"``. Of several that were refused, ``errors()`` has each with its place.
+    ``memory_id`` is the id of the existing memory: update it, or store with
+    ``on_duplicate="keep"``. If several memories were refused, ``errors()`` lists each with its
+    position.
     """
 
     def __init__(
@@ -115,47 +116,47 @@ class DuplicateMemory(ValidationError):
 
 
 class RejectedContent(ValidationError):
-    """The memory holds a value that was rejected: see ``AgentMemory.reject``. Nothing was stored.
+    """The memory contains a text rejected with ``AgentMemory.reject``. Nothing was stored.
 
-    Neither the message nor ``errors()`` has the value.
+    Neither the message nor ``errors()`` contains that text.
     """
 
     def without_details(self) -> RejectedContent:
-        """Return it without the owner's reason, for who may not know it."""
+        """Return the error without the owner's reason, for a caller who may not know it."""
         return RejectedContent("it holds a value that may not be stored: nothing was stored")
 
 
 class SecretFound(ValidationError):
-    """The memory holds what looks like a secret, and ``on_secret`` is ``refuse``.
+    """The memory contains what looks like a secret, and ``on_secret`` is ``refuse``.
 
-    Nothing was stored. Neither the message nor ``errors()`` has the secret.
+    Nothing was stored. Neither the message nor ``errors()`` contains the secret.
     """
 
     def without_details(self) -> SecretFound:
-        """Return it without the setting that lets it pass, for who may not change that."""
+        """Return the error without the setting that allows it, for a caller who cannot set it."""
         kinds = ", ".join(self._errors[0]["ctx"]["kinds"])
         message = f"it looks like it holds a secret ({kinds}): leave that out"
         return SecretFound(message, [{**fault, "msg": message} for fault in self._errors])
 
 
 class LimitReached(ValidationError):
-    """A hard limit of the agent's retention policy would be passed. Nothing was stored."""
+    """A hard limit of the agent's retention policy would be exceeded. Nothing was stored."""
 
     def without_details(self) -> LimitReached:
-        """Return it without how much there is of what others store, for who may not know it."""
+        """Return the error without how much others store, for a caller who may not know it."""
         return LimitReached(
             "the agent's retention policy has no room for more memories: nothing was stored"
         )
 
 
 class MissingAgentIdentity(AgentMemoryError):
-    """Nobody said which agent's memory is meant."""
+    """No agent is named, so it is unknown whose memory is meant."""
 
     code: ClassVar[str] = "INVALID_SESSION"
 
 
 class InvalidSession(ValidationError):
-    """Who is meant (user, agent, run) was not said, or said in a way that cannot be."""
+    """The user, agent or run of a session is missing, invalid or the wrong one."""
 
     code: ClassVar[str] = "INVALID_SESSION"
 
@@ -173,13 +174,13 @@ class MemoryNotFound(AgentMemoryError, LookupError):
 
 
 class PermissionDenied(AgentMemoryError):
-    """The session may not do this."""
+    """The session is not allowed to do this."""
 
     code: ClassVar[str] = "PERMISSION_DENIED"
 
 
 class RateLimitExceeded(AgentMemoryError):
-    """Too much was asked in too short a time."""
+    """Too many requests in too short a time."""
 
     code: ClassVar[str] = "RATE_LIMIT_EXCEEDED"
 
@@ -191,32 +192,32 @@ class ProviderError(AgentMemoryError):
 
 
 class EmbeddingError(ProviderError):
-    """An embedding could not be had. The memory itself is safe."""
+    """An embedding could not be obtained. The memory itself is safe."""
 
 
 class EmbeddingRefused(EmbeddingError):
     """The service refuses these texts, and would refuse them again.
 
-    One text of a batch may be the cause: ask for the halves of the batch, and leave out what is
-    refused by itself.
+    A single text of the batch may be the cause: retry each half of the batch, and leave out a text
+    that is refused on its own.
     """
 
 
 class ConfigurationError(AgentMemoryError):
-    """The settings contradict each other or the file."""
+    """A setting is invalid or contradicts another one or the file, or a package is missing."""
 
     code: ClassVar[str] = "VALIDATION_ERROR"
 
 
 class MigrationError(AgentMemoryError):
-    """A move to another storage backend or schema stopped. The store is as it was."""
+    """A migration to another storage backend or schema failed. The store is as it was before."""
 
 
 class StorageError(AgentMemoryError):
     """The file could not be read or written.
 
-    ``is_undone`` says that the server is known to have kept nothing of what was asked, and would
-    do it if it were asked again: it broke a deadlock, or the connection was lost before a commit.
+    ``is_undone`` means that the server is known to have kept nothing of the transaction, and that
+    it can be retried: the server broke a deadlock, or the connection was lost before the commit.
     """
 
     is_undone: bool = False
@@ -231,16 +232,16 @@ class StorageFull(StorageError):
 
 
 class StorageReadOnly(StorageError):
-    """The file, its directory or this handle cannot be written.
+    """The file, its directory or this handle is read-only.
 
-    ``is_asked_for`` says that whoever opened the memory asked to only read it.
+    ``is_asked_for`` means that the caller opened the memory to read it only.
     """
 
     is_asked_for: bool = False
 
 
 class StorageUnavailable(StorageError):
-    """The file cannot be opened: it is missing, a directory, a link, or not permitted."""
+    """The file cannot be opened: it is missing, a directory or a link, or access is denied."""
 
 
 class AgentNotFound(StorageUnavailable):
@@ -254,19 +255,19 @@ class StorageCorrupt(StorageError):
 
 
 class StorageUntrusted(StorageError):
-    """The file holds a trigger, or a changed view or table, that is not this library's.
+    """The file contains a trigger, or a changed view or table, that is not this library's.
 
-    It can be read. Nothing is written, for that could run what somebody else put there. The message
-    names it, and says how to get rid of it.
+    It can be read, but nothing is written, because that could run code that somebody else put
+    there. The message names the object, and says how to remove it.
     """
 
 
 class NotAMemoryFile(StorageError):
-    """The file is something else: not a database, or another program's."""
+    """The file is something else: not a database, or another program's database."""
 
 
 class NewerSchema(StorageError):
-    """A newer version of this library made the file."""
+    """A newer version of this library created the file."""
 
 
 class StorageClosed(StorageError):
@@ -274,7 +275,7 @@ class StorageClosed(StorageError):
 
 
 def opened_read_only(location: object) -> StorageReadOnly:
-    """Return the error of a memory that was opened with ``read_only=True``."""
+    """Return the error for a memory that was opened with ``read_only=True``."""
     error = StorageReadOnly(f"{location} was opened read-only: open it without read_only")
     error.is_asked_for = True
     return error
@@ -285,12 +286,12 @@ def _remade(kind: type[AgentMemoryError], details: tuple[object, ...]) -> AgentM
 
 
 def with_notes(error: BaseException) -> str:
-    """Return an error's text with its notes: advice that belongs to no place that quotes it."""
+    """Return an error's text followed by its notes, the advice that is not part of its message."""
     return "; ".join([str(error), *getattr(error, "__notes__", ())])
 
 
 def other_agent(location: object, agent_id: str, expected: str) -> ConfigurationError:
-    """Return the error for what holds the memories of another agent than was expected."""
+    """Return the error for a location that holds the memories of an agent other than expected."""
     return ConfigurationError(
         f"{location} holds the memories of agent {agent_id!r}, not of {expected!r}:"
         f" use the agent id {agent_id!r}, or AgentMemory.open(path)"
@@ -301,9 +302,10 @@ _MOST_BITS: Final = 1024
 
 
 def described(value: object) -> object:
-    """Return what may be said in an error of a value that nobody should see: its size.
+    """Describe a value that must not be shown in an error, by its type and size.
 
-    A number, a truth and ``None`` are themselves; a number of thousands of digits cannot be shown.
+    Numbers, booleans and ``None`` are returned as they are, except for an integer of thousands of
+    digits, which cannot be printed.
     """
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         return f"a number of {value.bit_length():,} bits"
@@ -317,27 +319,27 @@ def described(value: object) -> object:
 
 
 def _is_shown(fault: Mapping[str, Any]) -> bool:
-    """Return whether a value may be shown: not what users said, nor what has no place here."""
+    """Return whether a value may be shown: not what users wrote, nor unknown or missing fields."""
     is_known = fault["type"] not in ("extra_forbidden", "missing")
     return is_known and _SAID_BY_USERS.isdisjoint(fault["loc"])
 
 
-def without_secrets(value: Any) -> Any:  # noqa: ANN401 - whatever is said
-    """Return what is said with what looks like a secret masked, if it is a text."""
+def without_secrets(value: Any) -> Any:  # noqa: ANN401 - any value
+    """Return a text with apparent secrets masked; any other value is returned as it is."""
     if not isinstance(value, str):
         return value
-    # An error is seldom made, and most starts make none.
+    # Errors are rare: most processes never need this module.
     from agent_memory.text.secrets import mask_secrets  # noqa: PLC0415
 
     return mask_secrets(value)
 
 
 def _shortened(value: object) -> str:
-    """Show a value in an error message, in 80 characters at most."""
+    """Return the representation of a value for an error message, at most 80 characters long."""
     try:
         text = repr(value)
     except RecursionError:
         return f"a {type(value).__name__} that is nested too deep to be shown"
-    except ValueError:  # of a number of thousands of digits, itself or in it
+    except ValueError:  # it is, or contains, a number of thousands of digits
         return str(described(value))
     return text if len(text) <= 80 else text[:77] + "..."

@@ -1,12 +1,13 @@
-"""Tries the library's promises on this machine and disk: ``python -m agent_memory.conformance``.
+"""Tests the library's promises on this machine and disk: ``python -m agent_memory.conformance``.
 
-All is done in a new folder, which is removed afterwards: nobody's memories are touched. What is
-tried is tried for real: processes are killed, a limit stands for a full disk, Python's own SQLite
-writes into the file. Power cuts are made from what SQLite asked of the disk: see ``power_cut``.
-With ``--synchronous NORMAL``, which does not wait for the disk, that promise must break.
+Everything happens in a new folder, which is removed afterwards: existing memories are not touched.
+The tests are real: processes are killed, a file size limit stands in for a full disk, Python's own
+SQLite writes to the file. Power cuts are simulated from what SQLite asked of the disk: see
+``power_cut``. With ``--synchronous NORMAL``, which does not wait for the disk, that promise must
+break.
 
-``EmbedderContract`` is what an embedder of yours must keep to, as tests to be collected by pytest;
-``engine_contract.EngineContract`` what an engine must, which needs pytest to be imported.
+``EmbedderContract`` has the requirements of an embedder as pytest tests to inherit,
+``engine_contract.EngineContract`` those of an engine (importing it needs pytest).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ with AgentMemory.open(sys.argv[1], create=False) as memory:
         memory.store(text)
         print(text, flush=True)
 """
-"""Stores notes, and acknowledges each on its standard output: arguments file, name, how many."""
+"""Stores notes, and acknowledges each on standard output. Arguments: file, name, how many."""
 _FULL_DISK: Final = """
 import os, resource, signal, sys
 from agent_memory import AgentMemory, StorageFull
@@ -63,7 +64,7 @@ with AgentMemory.open(sys.argv[1], create=False) as memory:
     memory.store("room again")
     print("room again", flush=True)
 """
-"""Stores notes until no file may grow any more, reads, and goes on when it may again."""
+"""Stores notes until files may no longer grow, reads, and stores again when they may."""
 _CUT: Final = "from agent_memory.conformance.power_cut import main; main()"
 _PLAIN_SQLITE: Final = """
 import sqlite3, sys
@@ -100,15 +101,15 @@ _ERASED_WORD: Final = "quillibrand"
 
 
 class PromiseBroken(AssertionError):
-    """A promise was not held; the message says what was seen."""
+    """A promise was broken; the message says what was observed."""
 
 
 class NotTried(Exception):
-    """A promise cannot be tried here; the message says why."""
+    """A promise cannot be tested here; the message says why."""
 
 
 class Outcome(NamedTuple):
-    """What became of a promise: ``seconds`` it took, ``detail`` what was done or seen."""
+    """The outcome for a promise: ``seconds`` it took, ``detail`` what was done or observed."""
 
     name: str
     promise: str
@@ -118,9 +119,9 @@ class Outcome(NamedTuple):
 
 
 class Promise(NamedTuple):
-    """Something that the library promises, and what tries it in an empty folder.
+    """A promise of the library, and a function that tests it in an empty folder.
 
-    ``attempt`` gets the folder and how much is to be done (1 in full, less for a short run). It
+    ``attempt`` takes the folder and the amount of work (1 for a full run, less for a short one). It
     returns what it did, and raises ``PromiseBroken`` or ``NotTried``.
     """
 
@@ -133,7 +134,7 @@ class Promise(NamedTuple):
 
 
 def survive_kills(folder: Path, share: float, *, writer: str = _WRITER) -> str:
-    """Kill a process at random moments while it stores; what it acknowledged must be there."""
+    """Kill a process at random moments while it stores; what it acknowledged must be stored."""
     path = _new_file(folder)
     dice = random.Random(1)
     acknowledged: list[str] = []
@@ -145,7 +146,7 @@ def survive_kills(folder: Path, share: float, *, writer: str = _WRITER) -> str:
             time.sleep(dice.uniform(0.0, 0.3))
             process.kill()
             rest = process.stdout.read()  # `communicate` would miss what `readline` read ahead
-        lines = (first + rest).split("\n")[:-1]  # a line without its end was cut
+        lines = (first + rest).split("\n")[:-1]  # the last line is incomplete, or empty
         if not lines:
             raise PromiseBroken(f"a writer stored nothing in round {number}")
         acknowledged += lines
@@ -181,7 +182,7 @@ def survive_power_cuts(
 
 
 def share_a_file(folder: Path, share: float, *, writer: str = _WRITER) -> str:
-    """Let processes store into one file at once: all are served, none loses anything."""
+    """Let several processes store to one file at once: none is refused, and none loses anything."""
     path = _new_file(folder)
     each = max(20, round(150 * share))
     writers = [_start(writer, path, f"writer {number}", str(each)) for number in range(4)]
@@ -197,7 +198,7 @@ def share_a_file(folder: Path, share: float, *, writer: str = _WRITER) -> str:
 
 
 def survive_a_full_disk(folder: Path, _: float) -> str:
-    """Let no file grow any more: that is told as such, reading goes on, nothing is lost."""
+    """Stop all files from growing: this is reported as such, reads still work, nothing is lost."""
     if os.name != "posix":
         raise NotTried("this system has no limit for the size of files")
     path = _new_file(folder)
@@ -227,7 +228,7 @@ def come_back_from_an_export(folder: Path, _: float) -> str:
 
 
 def erase_without_trace(folder: Path, _: float) -> str:
-    """Erase a memory that was changed, deleted and exported: no byte of it is left."""
+    """Erase a memory that was changed and searched for: no byte of it is left."""
     path = _new_file(folder)
     with AgentMemory.open(path) as memory:
         memory_id = memory.store(f"The code word is {_ERASED_WORD} until Friday")
@@ -246,7 +247,7 @@ def erase_without_trace(folder: Path, _: float) -> str:
 
 
 def obey_plain_sqlite(folder: Path, _: float) -> str:
-    """Let Python's own SQLite write a row: it is a memory like others, and is found."""
+    """Let Python's own SQLite insert a row: it is an ordinary memory, and is found."""
     path = _new_file(folder)
     with AgentMemory.open(path) as memory:
         process = _start(_PLAIN_SQLITE, path)
@@ -260,7 +261,7 @@ def obey_plain_sqlite(folder: Path, _: float) -> str:
 
 
 def find_answers(folder: Path, _: float) -> str:
-    """Ask by keyword for what was stored: the right memory is among the first five."""
+    """Ask by keyword for stored memories: the right one is among the first five."""
     with AgentMemory.open(_new_file(folder), embedder=None) as memory:
         memory.store_many([{"content": text} for text in _ANSWERS.values()])
         answered = sum(
@@ -274,7 +275,7 @@ def find_answers(folder: Path, _: float) -> str:
 
 
 def answer_in_milliseconds(folder: Path, share: float) -> str:
-    """Fill a file and search it by keyword; told are memories stored a second, and milliseconds."""
+    """Fill a file and search it by keyword; report memories stored per second, and milliseconds."""
     dice = random.Random(2)
     syllables = "ba ce di fo gu ha je ki lo mu na pe ri so tu va we xi yo zu".split()
     words = ["".join(dice.choices(syllables, k=dice.randint(2, 4))) for _ in range(4_000)]
@@ -344,7 +345,7 @@ def _expect_sound(memory: AgentMemory) -> None:
 
 
 def attempt(promise: Promise, folder: Path, share: float) -> Outcome:
-    """Try a promise in a folder of its own; whatever goes wrong is a broken promise."""
+    """Test a promise in its own folder; any error counts as a broken promise."""
     own = folder / promise.name
     own.mkdir()
     start = time.monotonic()
@@ -353,7 +354,7 @@ def attempt(promise: Promise, folder: Path, share: float) -> Outcome:
         detail = promise.attempt(own, share)
     except NotTried as reason:
         state, detail = "not tried", str(reason)
-    except Exception as error:  # noqa: BLE001 - a report is written, whatever comes
+    except Exception as error:  # noqa: BLE001 - a report is written in any case
         state = "broken"
         name = "" if isinstance(error, PromiseBroken) else f"{type(error).__name__}: "
         detail = f"{name}{error}"
@@ -361,7 +362,7 @@ def attempt(promise: Promise, folder: Path, share: float) -> Outcome:
 
 
 def machine(folder: Path) -> dict[str, str]:
-    """Return what the promises were tried on: versions, system, cores, the folder's file system."""
+    """Return the test environment: versions, system, cores, the folder's file system."""
     with AgentMemory.open(_new_file(folder / "machine")) as memory:
         sqlite = memory.info().sqlite_version or ""
     return {
@@ -376,7 +377,7 @@ def machine(folder: Path) -> dict[str, str]:
 
 
 def _sync_milliseconds(folder: Path) -> float:
-    """Return how long 4 KB take to the disk; hardly any time tells that none was reached."""
+    """Return how long syncing 4 KB takes; almost no time means that no disk was reached."""
     times = []
     with (folder / "sync").open("wb", buffering=0) as file:
         for _ in range(20):
@@ -398,7 +399,7 @@ def _file_system(folder: Path) -> str:
 
 
 def _place(chosen: str | None) -> Path:
-    """Make the folder to work in: on the disk of the user's memories, but not among them."""
+    """Create the folder to work in: on the disk of the user's memories, but not among them."""
     near = Path(chosen) if chosen else memory_root().parent
     while not near.is_dir():
         near = near.parent
@@ -408,13 +409,13 @@ def _place(chosen: str | None) -> Path:
 
 
 @click.command(name="conformance")
-@click.option("--dir", "place", metavar="DIR", help="Where to work; by default near the memories.")
-@click.option("--quick", is_flag=True, help="A tenth of it, in seconds.")
+@click.option("--dir", "place", metavar="DIR", help="Where to work (default: near the memories).")
+@click.option("--quick", is_flag=True, help="Do a tenth of the work, in seconds.")
 @click.option(
     "--only",
     multiple=True,
     type=click.Choice([promise.name for promise in PROMISES]),
-    help="One promise; may be given more than once.",
+    help="Test only this promise. Repeatable.",
 )
 @click.option(
     "--synchronous",
@@ -426,10 +427,10 @@ def _place(chosen: str | None) -> Path:
 def main(
     *, place: str | None, quick: bool, only: Sequence[str], synchronous: str, as_json: bool
 ) -> None:
-    """Try the promises of agent-memory on this machine, and print a report.
+    """Test the promises of agent-memory on this machine, and print a report.
 
-    Your memories are not touched: all is done in a new folder, which is removed afterwards. The
-    exit code is 1 where a promise is broken. Please attach the report to a bug.
+    Your memories are not touched: everything happens in a new folder, which is removed afterwards.
+    The exit code is 1 if a promise is broken. Please attach the report to a bug report.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""What an embedder must keep to, as tests to be collected by pytest."""
+"""The requirements of an embedder, as pytest tests."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from agent_memory import AgentMemory, Embedder
 
 
 class EmbedderContract:
-    """What an embedder must keep to, as tests: subclass it in a test module, and say which.
+    """The requirements of an embedder, as pytest tests to inherit.
 
-    ``class TestMine(EmbedderContract)`` with a method ``embedder`` that returns a new one.
+    Write a ``class TestMine(EmbedderContract)`` in a test module, with a method ``embedder`` that
+    returns a new embedder.
     """
 
     texts: Sequence[str] = (
@@ -28,7 +29,7 @@ class EmbedderContract:
     )
 
     def embedder(self) -> Embedder:
-        """Return the embedder that is to be tried."""
+        """Return the embedder under test."""
         raise NotImplementedError("return your embedder")
 
     def vectors(self, texts: Sequence[str]) -> list[list[float]]:
@@ -42,7 +43,7 @@ class EmbedderContract:
         _expect(embedder.dimensions > 0, f"dimensions are {embedder.dimensions}")
 
     def test_each_text_has_a_vector(self) -> None:
-        """One vector of finite numbers, not all zero, for each text, whatever it holds."""
+        """One vector of finite numbers, not all zero, for each text, whatever it contains."""
         rows = self.vectors(self.texts)
         _expect(len(rows) == len(self.texts), f"{len(rows)} vectors of {len(self.texts)} texts")
         for text, row in zip(self.texts, rows, strict=True):
@@ -51,24 +52,24 @@ class EmbedderContract:
             _expect(any(row), f"all zero for {text!r:.40}")
 
     def test_no_texts_have_no_vectors(self) -> None:
-        """An empty batch is no error."""
+        """An empty batch is not an error."""
         _expect(self.vectors([]) == [], "vectors of nothing")
 
     def test_a_vector_does_not_depend_on_its_neighbours(self) -> None:
-        """A text embedded alone, again, or beside others is the same to four digits."""
+        """A text embedded alone or beside others has the same vector, to four digits."""
         rows = self.vectors(self.texts)
         alone = self.vectors(self.texts[:1])[0]
         _expect(_cosine(alone, rows[0]) > 0.9999, f"cosine {_cosine(alone, rows[0])} to itself")
 
     def test_near_meanings_have_near_vectors(self) -> None:
-        """A question is nearer to its answer than to something else."""
+        """A question is closer to its answer than to an unrelated text."""
         question, answer, other = self.vectors(
             ["which database do we use?", "The database is PostgreSQL.", "Bread needs yeast."]
         )
         _expect(_cosine(question, answer) > _cosine(question, other), "the other text is nearer")
 
     def test_another_thread_may_embed(self) -> None:
-        """A store embeds in a thread of its own."""
+        """A store may call the embedder from another thread."""
         rows: list[list[float]] = []
         thread = threading.Thread(target=lambda: rows.extend(self.vectors(["tea"])))
         thread.start()
@@ -76,7 +77,7 @@ class EmbedderContract:
         _expect(len(rows) == 1, "no vector came from another thread")
 
     def test_a_store_searches_by_it(self, tmp_path: Path) -> None:
-        """A memory is found by a question that it answers, by this embedder's vectors."""
+        """A memory is found by a question that it answers, through this embedder's vectors."""
         with AgentMemory.open(tmp_path / "memories.db", embedder=self.embedder()) as memory:
             memory.store("The database of new services is PostgreSQL.")
             memory.store("Bread needs yeast and time.")

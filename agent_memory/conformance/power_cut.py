@@ -1,12 +1,12 @@
-"""What a power cut may leave of a file, as far as a program can make one.
+"""Simulates what a power cut may leave of a file, as far as a program can.
 
-SQLite is heard while it writes: what it wrote and synced is on the disk; of what no sync followed,
-each write may be there, be missing, or be torn at a sector. At chosen moments such a disk is made,
-beside the file. What no program can see is a disk that says "synced" and has not.
+SQLite's writes are observed: what was written and synced is on the disk; without a sync, each write
+may be there, be missing, or be torn at a sector. At chosen moments such a disk is written beside
+the file. What no program can detect is a disk that reports a sync it has not done.
 
-``main`` is run in a process of its own, with a file, how many texts to store, and how to wait for
-the disk. It cuts the power once with each text: after it, or in its midst. It prints the folder of
-the cut and how many texts had been acknowledged until then, and goes on when it is sent a line.
+``main`` runs in its own process, with a file, the number of texts to store, and how to wait for the
+disk. It cuts the power once for each text: after storing it, or in the middle. It prints the folder
+of the cut and how many texts had been acknowledged by then, and continues when it reads a line.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _Path = apsw.URIFilename | str | None
 _VFS: Final = "power-cut"
 _SECTOR: Final = 512
 _IN_MEMORY: Final = "-shm"
-"""What processes share is made anew from the log, whatever a cut leaves of it."""
+"""SQLite rebuilds its shared-memory file from the log, whatever a cut leaves of it."""
 
 
 def text_of(number: int) -> str:
-    """Return the text that is stored as the ``number``-th."""
+    """Return the text that is stored with this number."""
     return f"power cut: note {number}" + f" word{number}" * 60
 
 
 class _Change(NamedTuple):
-    """What was asked of a file: bytes at an offset, another length, or, with neither, to go."""
+    """A change of a file: bytes at an offset, a new length, or deletion (a negative offset)."""
 
     file: str
     offset: int
@@ -45,7 +45,7 @@ class _Change(NamedTuple):
 
 
 class Disk:
-    """The files of a folder as they are on its disk, and what no sync has brought there yet."""
+    """The files of a folder as they are on the disk, and the changes that are not yet synced."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.resolve()
@@ -59,7 +59,7 @@ class Disk:
         """Called after each change."""
 
     def place(self, path: object) -> str | None:
-        """Return the name by which a file of SQLite's is known here; ``None`` for others."""
+        """Return the name of a file of SQLite's in this folder, or ``None`` for any other."""
         text = path.filename() if isinstance(path, apsw.URIFilename) else path
         if not isinstance(text, str) or not text or text.endswith(_IN_MEMORY):
             return None
@@ -67,21 +67,21 @@ class Disk:
         return whole.name if whole.parent == self.folder else None
 
     def change(self, file: str, offset: int, data: bytes | None = None) -> None:
-        """Note a write, or without ``data`` a new length; a negative one takes the file away."""
+        """Record a write, or without ``data`` a new length; a negative offset deletes the file."""
         self._pending.append(_Change(file, offset, data))
         self.watch()
 
     def sync(self, file: str) -> None:
-        """Bring all changes of a file to the disk."""
+        """Write all changes of a file to the disk."""
         for change in self._pending:
             if change.file == file:
                 _make(self._durable, change)
         self._pending = [change for change in self._pending if change.file != file]
 
     def cut(self, target: Path, dice: random.Random) -> None:
-        """Write into a new folder what may be there if the power fails now."""
+        """Write to a new folder what may be left if the power fails now."""
         files = {name: bytearray(content) for name, content in self._durable.items()}
-        gone: set[str] = set()  # what follows a removal that was lost, is of a file never made
+        gone: set[str] = set()  # files whose deletion was lost: the new file was never created
         kept = dice.choice((0.0, 0.5, 0.5, 1.0))
         for change in self._pending:
             if change.file in gone:
@@ -152,7 +152,7 @@ class _Listening(apsw.VFS):
 
 @contextlib.contextmanager
 def _heard(disk: Disk) -> Iterator[None]:
-    """Let a disk hear all that SQLite does in this process meanwhile."""
+    """Let a disk observe everything that SQLite does in this process inside the body."""
     vfs = _Listening(disk)
     try:
         yield
@@ -161,7 +161,7 @@ def _heard(disk: Disk) -> Iterator[None]:
 
 
 def main() -> None:
-    """Store texts, and cut the power with each: after it, or in its midst."""
+    """Store texts, and cut the power once for each: after storing it, or in the middle."""
     path, count, synchronous = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
     dice, disk = random.Random(3), Disk(path.parent)
     acknowledged = changes_left = 0
@@ -187,6 +187,6 @@ def main() -> None:
             changes_left = dice.randrange(1, 30) if number % 2 else 0
             memory.store(text_of(number))
             acknowledged += 1
-            if changes_left > 0 or number % 2 == 0:  # not cut in its midst
+            if changes_left > 0 or number % 2 == 0:  # not cut in the middle
                 changes_left = 0
                 cut()

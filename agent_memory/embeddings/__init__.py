@@ -1,6 +1,6 @@
-"""Embedders: what turns texts into vectors, here or at a service, and what guards the library.
+"""Embedders, which turn texts into vectors, locally or through a service.
 
-``registry.create_embedder`` makes one by its name, ``checked.CheckedEmbedder`` stands between any
-embedder and the library, ``chain.EmbedderChain`` falls back from one to the next. The packages that
-they need are imported at their first use.
+``registry.create_embedder`` creates one by name, ``checked.CheckedEmbedder`` checks the answers of
+any embedder for the library, ``chain.EmbedderChain`` falls back from one to the next. The packages
+that they need are imported when first used.
 """

@@ -1,4 +1,4 @@
-"""Document D's way to embeddings: async, and OpenAI's unless told otherwise."""
+"""Document D's interface to embeddings: asynchronous, and OpenAI's by default."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from agent_memory.models.protocols import Embedder
 class EmbeddingGenerator:
     """Generates embeddings without blocking the event loop.
 
-    ``model`` is one of OpenAI's, and ``api_key`` comes from OPENAI_API_KEY where it is not given;
-    an ``embedder`` takes the place of both. A text that was embedded in the last five minutes is
-    not embedded again. Raises ``ConfigurationError`` where there is no key.
+    ``model`` is one of OpenAI's, and ``api_key`` comes from OPENAI_API_KEY by default; an
+    ``embedder`` replaces both. A text that was embedded in the last five minutes is not embedded
+    again. Raises ``ConfigurationError`` if there is no key.
     """
 
     def __init__(
@@ -37,20 +37,20 @@ class EmbeddingGenerator:
     async def generate(self, text: str) -> list[float]:
         """Return the embedding of a text.
 
-        Raises ``ValidationError`` for an empty text, ``EmbeddingError`` where the service fails.
+        Raises ``ValidationError`` for an empty text, ``EmbeddingError`` if the service fails.
         """
         vectors = await self._embed([_checked(text, "text")])
         return vectors[0].tolist()
 
     async def generate_batch(self, texts: list[str]) -> list[list[float]]:
-        """Return the embeddings of texts, in their order; raises as ``generate`` does."""
+        """Return the embeddings of texts, in order; raises as ``generate`` does."""
         if isinstance(texts, str):
             raise ValidationError.of("texts", "give a list of texts", texts)
         checked = [_checked(text, f"texts[{number}]") for number, text in enumerate(texts)]
         return [vector.tolist() for vector in await self._embed(checked)]
 
     async def _embed(self, texts: list[str]) -> list[array[float]]:
-        import asyncio  # noqa: PLC0415 - who calls this has imported it
+        import asyncio  # noqa: PLC0415 - the caller has imported it already
 
         return await asyncio.to_thread(self._embedder.embed, texts)
 

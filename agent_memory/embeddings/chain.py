@@ -1,4 +1,4 @@
-"""Several embedders in a row: the next one answers where the one before it fails."""
+"""A chain of embedders: when one fails, the next one answers."""
 
 from __future__ import annotations
 
@@ -15,71 +15,71 @@ from agent_memory.runtime import fork_safety
 
 
 class EmbedderChain:
-    """Asks its members in order, and never mixes the vectors of two models.
+    """Tries its members in order, and never mixes the vectors of two models.
 
     The first member that answers settles the chain on its model and dimensions, unless ``settle``
-    did; from then on only members that have the same are asked. So a second server of one model is
-    a true backup at any time, and another model only until the chain is settled. Threads may share
-    it. Raises ``ConfigurationError`` for a chain without members.
+    did before; from then on only members with the same model and dimensions are asked. So a second
+    server for the same model is a backup at any time, a second model only until the chain is
+    settled. Threads may share it. Raises ``ConfigurationError`` for a chain without members.
     """
 
     def __init__(self, embedders: Sequence[Embedder]) -> None:
         if not embedders:
             raise ConfigurationError("a chain of embedders needs one embedder at least")
-        # Whoever uses the chain keeps a cache; here it would only keep the vectors twice.
+        # The user of the chain has a cache; another one here would only hold the vectors twice.
         self._members = [CheckedEmbedder(embedder, cache_size=0) for embedder in embedders]
         self._settled: tuple[str, int] | None = None
         self._lock = fork_safety.Lock()
 
     @property
     def model(self) -> str:
-        """The model that the chain is settled on; asks a member where it is not yet."""
+        """The model on which the chain is settled; if it is not settled yet, a member is asked."""
         return self._settle_by_asking()[0]
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector; asks a member where the chain is not settled yet."""
+        """The length of a vector; if the chain is not settled yet, a member is asked."""
         return self._settle_by_asking()[1]
 
     @property
     def name(self) -> str:
-        """The members' names with commas between them."""
+        """The members' names, separated by commas."""
         return ",".join(member.name for member in self._members)
 
     @property
     def batch_size(self) -> int:
-        """Texts at a time that every member takes."""
+        """The number of texts per batch that every member accepts."""
         return min(member.batch_size for member in self._members)
 
     @property
     def base_url(self) -> str | None:
-        """As the first member of the settled model has it."""
+        """The value of the first member with the settled model."""
         return self._settled_member().base_url
 
     @property
     def similarity_floor(self) -> float | None:
-        """As the members of the settled model have it."""
+        """The value of the members with the settled model."""
         return self._settled_member().similarity_floor
 
     @property
     def vector_weight(self) -> float:
-        """As the members of the settled model have it."""
+        """The value of the members with the settled model."""
         return self._settled_member().vector_weight
 
     @property
     def cost_per_1k_tokens(self) -> float:
-        """As the first member of the settled model has it."""
+        """The value of the first member with the settled model."""
         return self._settled_member().cost_per_1k_tokens
 
     @property
     def usage(self) -> EmbeddingUsage:
-        """What was asked of all members together."""
+        """The usage of all members together."""
         return sum((member.usage for member in self._members), EmbeddingUsage())
 
     def settle(self, model: str, dimensions: int) -> None:
         """Settle the chain on the model of a file.
 
-        Raises ``ConfigurationError`` where no member has it, or the chain is settled on another.
+        Raises ``ConfigurationError`` if no member has it, or if the chain is settled on another.
         """
         if not any(self._settles(member, model, dimensions) for member in self._members):
             models = ", ".join(member.model for member in self._members)
@@ -94,22 +94,22 @@ class EmbedderChain:
             )
 
     def load(self) -> None:
-        """Load what there is to load of the settled model."""
+        """Load the settled model, in members that have something to load."""
         for member in self._members:
             if self._settled and member.model == self._settled[0]:
                 with contextlib.suppress(EmbeddingError, ConfigurationError):
-                    member.load()  # another may answer
+                    member.load()  # if it fails, another member may answer
 
     def embed(self, texts: Sequence[str]) -> list[array[float]]:
-        """Return one vector for each text, all of one model.
+        """Return one vector for each text, all of the same model.
 
-        Raises ``EmbeddingError`` that names each member and its fault; ``EmbeddingRefused`` where
+        Raises an ``EmbeddingError`` that names each member and its error; ``EmbeddingRefused`` if
         one of them answered, but refused these texts.
         """
         return self._embed(texts, CheckedEmbedder.embed)
 
     def embed_queries(self, texts: Sequence[str]) -> list[array[float]]:
-        """Return one vector for each text that is asked; raises as ``embed`` does."""
+        """Return one vector for each query; raises as ``embed`` does."""
         return self._embed(texts, CheckedEmbedder.embed_queries)
 
     def _embed(
@@ -126,21 +126,21 @@ class EmbedderChain:
                     vectors = embed(member, texts)
                     if self._agree_on(member.model, member.dimensions):
                         return vectors
-                    # Another thread settled the chain meanwhile, on another model.
+                    # Meanwhile another thread settled the chain on another model.
                     return self._embed(texts, embed)
             except (EmbeddingError, ConfigurationError) as error:
                 faults.append((member, error))
         raise _failure(faults)
 
     def _settles(self, member: CheckedEmbedder, model: str, dimensions: int) -> bool:
-        """Return whether a member has a model; one that cannot say how long its vectors are may."""
+        """Return whether a member has a model; if it cannot tell its dimensions, by name alone."""
         try:
             return _has(member, model, dimensions)
         except EmbeddingError:
             return member.model == model
 
     def _agree_on(self, model: str, dimensions: int) -> bool:
-        """Settle the chain if it is not; return whether it is settled on this."""
+        """Settle the chain unless it is settled; return whether it is settled on these values."""
         with self._lock.bare:
             self._settled = self._settled or (model, dimensions)
             return self._settled == (model, dimensions)
@@ -148,7 +148,7 @@ class EmbedderChain:
     def _settle_by_asking(self) -> tuple[str, int]:
         if self._settled is None:
             self.embed([PROBE_TEXT])
-        if self._settled is None:  # embed raises, or settles
+        if self._settled is None:  # embed either raises or settles the chain
             raise EmbeddingError("no embedder of the chain answered")
         return self._settled
 

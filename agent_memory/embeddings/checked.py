@@ -1,4 +1,4 @@
-"""What the library calls in place of an embedder: any embedder, with its answers checked."""
+"""The wrapper through which the library calls any embedder: it checks the answers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from agent_memory.runtime import fork_safety
 
 
 class VectorCache:
-    """Keeps the ``size`` vectors that were used last, each for ``ttl_seconds``.
+    """Caches the ``size`` most recently used vectors, each for ``ttl_seconds``.
 
-    A size or time of 0 keeps nothing. Threads may share it.
+    A size or time of 0 disables it. Threads may share it.
     """
 
     def __init__(self, size: int, ttl_seconds: float) -> None:
@@ -36,7 +36,7 @@ class VectorCache:
         self._lock = fork_safety.Lock()
 
     def find(self, keys: Iterable[bytes]) -> dict[bytes, array[float]]:
-        """Return the vectors that are there, by key."""
+        """Return the cached vectors, by key."""
         if not self._entries:
             return {}
         now = time.monotonic()
@@ -50,7 +50,7 @@ class VectorCache:
         return vectors
 
     def keep(self, vectors: Mapping[bytes, array[float]]) -> None:
-        """Take in vectors, and forget those that were used longest ago."""
+        """Add vectors, and drop the least recently used ones."""
         expires = time.monotonic() + self._ttl_seconds
         with self._lock.bare:
             for key, vector in vectors.items():
@@ -67,14 +67,14 @@ Embed = Callable[[Sequence[str]], Iterable[Iterable[float]]]
 
 
 class CheckedEmbedder:
-    """Any object of the ``Embedder`` protocol, made safe to rely on.
+    """A wrapper that makes any object of the ``Embedder`` protocol safe to rely on.
 
-    Each distinct text is embedded once: of a call, and of the ``cache_size`` texts used last, for
-    ``cache_ttl_seconds`` each (either 0: no cache). Answers are checked number by number. Whatever
-    the embedder raises becomes ``EmbeddingError``. Threads may share it.
+    Each distinct text is embedded once per call; vectors of the ``cache_size`` most recently used
+    texts are reused for ``cache_ttl_seconds`` (0 for either: no cache). Every number of an answer
+    is checked. Any exception of the embedder becomes an ``EmbeddingError``. Threads may share it.
 
-    Raises ``ConfigurationError`` for an object that is no embedder; a ``model`` or ``dimensions``
-    that is a property is looked at when it is first needed, for it may have to ask a service.
+    Raises ``ConfigurationError`` for an object that is not an embedder. A ``model`` or
+    ``dimensions`` that is a property is read when first needed, because it may call a service.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class CheckedEmbedder:
     ) -> None:
         if isinstance(embedder, type) or not callable(getattr(embedder, "embed", None)):
             raise ConfigurationError(
-                f"{embedder!r:.100} is no embedder: it needs `model`, `dimensions` and `embed`"
+                f"{embedder!r:.100} is not an embedder: it needs `model`, `dimensions` and `embed`"
             )
         self._embedder = embedder
         self._cache = VectorCache(cache_size, cache_ttl_seconds)
@@ -94,31 +94,31 @@ class CheckedEmbedder:
 
     @property
     def model(self) -> str:
-        """The model's name, which tells whose vectors may be compared."""
+        """The model's name; only vectors of the same model are compared."""
         self._model = self._model or self._read_model()
         return self._model
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector."""
+        """The length of a vector."""
         self._dimensions = self._dimensions or self._read_dimensions()
         return self._dimensions
 
     @property
     def name(self) -> str:
-        """How to ask for the embedder again: its own ``name``, else the model's."""
+        """The name by which to request the embedder again: its own ``name``, else the model's."""
         name = self._read("name")
         return name if isinstance(name, str) and name.strip() else self.model
 
     @property
     def base_url(self) -> str | None:
-        """The server that the embedder asks, where it has a ``base_url``."""
+        """The server that the embedder calls, if it has a ``base_url``."""
         address = self._read("base_url")
         return address if isinstance(address, str) and address else None
 
     @property
     def batch_size(self) -> int:
-        """Texts that the embedder is given at a time, 100 by default."""
+        """The number of texts per call of the embedder, 100 by default."""
         size = self._read("batch_size")
         if size is None:
             return DEFAULT_BATCH_SIZE
@@ -128,41 +128,41 @@ class CheckedEmbedder:
 
     @property
     def similarity_floor(self) -> float | None:
-        """The cosine below which two texts have nothing to do with each other, where known."""
+        """The cosine below which two texts are unrelated, if it is known."""
         return self._number("similarity_floor", lowest=-1.0, highest=1.0)
 
     @property
     def vector_weight(self) -> float:
-        """How much the cosine counts in a search, where the words count 1. 0.5 by default."""
+        """How much the cosine counts in a search, where the words count 1. 0.8 by default."""
         weight = self._number("vector_weight", lowest=0.0, highest=1e6)
         return DEFAULT_VECTOR_WEIGHT if weight is None else weight
 
     @property
     def cost_per_1k_tokens(self) -> float:
-        """Dollars for 1,000 tokens, 0 by default."""
+        """Dollars per 1,000 tokens, 0 by default."""
         return self._number("cost_per_1k_tokens", lowest=0.0, highest=1e6) or 0.0
 
     @property
     def usage(self) -> EmbeddingUsage:
-        """What was asked through this object: as the embedder counts it, or estimated tokens."""
+        """The usage through this object: the embedder's own count, or estimated tokens."""
         usage = self._counted_by_itself()
         return self._counted if usage is None else usage - self._before
 
     def load(self) -> None:
-        """Let a local model be loaded now, if the embedder has one to load."""
+        """Load a local model now, if the embedder has one."""
         load = self._read("load")
         if callable(load):
             self._ask(load)
 
     def embed(self, texts: Sequence[str], *, from_cache: bool = True) -> list[array[float]]:
-        """Return one vector of 32-bit floats for each text, not ``from_cache`` if that is said.
+        """Return one vector of 32-bit floats for each text; ``from_cache=False`` embeds all again.
 
-        Raises ``EmbeddingError``; the vectors of batches before the one that failed stay cached.
+        Raises ``EmbeddingError``; the vectors of the batches before the failed one stay cached.
         """
         return self._embed(texts, self._embedder.embed, from_cache=from_cache)
 
     def embed_queries(self, texts: Sequence[str]) -> list[array[float]]:
-        """Return one vector for each text that is asked, as ``embed`` does.
+        """Return one vector for each query, as ``embed`` does.
 
         An embedder without ``embed_queries`` embeds a query like any other text.
         """
@@ -174,8 +174,8 @@ class CheckedEmbedder:
     def _embed(
         self, texts: Sequence[str], embed: Embed, *, kind: bytes = b"", from_cache: bool = True
     ) -> list[array[float]]:
-        """Embed texts with one of the embedder's methods; ``kind`` keeps the cached ones apart."""
-        # Half of a surrogate pair cannot be sent to anyone: it becomes a question mark.
+        """Embed texts with a method of the embedder; ``kind`` separates the cache entries."""
+        # A lone surrogate cannot be encoded: it becomes a question mark.
         encoded = [text.encode(errors="replace") for text in texts]
         keys = [kind + hashlib.sha256(data).digest() for data in encoded]
         by_key = self._cache.find(keys) if from_cache else {}
@@ -194,7 +194,7 @@ class CheckedEmbedder:
         return [by_key[key][:] for key in keys]
 
     def _embed_batch(self, texts: list[str], embed: Embed) -> list[array[float]]:
-        # As a list here, for it may be a generator, which fails only now.
+        # A list, because the answer may be a generator, which fails only when it is consumed.
         rows = self._ask(lambda: list(embed(texts)))
         if len(rows) != len(texts):
             raise self._unfit(f"{len(rows)} vectors for {len(texts)} texts")
@@ -203,7 +203,7 @@ class CheckedEmbedder:
         except ValueError as error:
             raise self._unfit(str(error)) from error
         except TypeError as error:
-            raise self._unfit(f"what is no vector ({error})") from error
+            raise self._unfit(f"something that is not a vector ({error})") from error
         self._count(texts)
         return vectors
 
@@ -221,12 +221,12 @@ class CheckedEmbedder:
         return usage if isinstance(usage, EmbeddingUsage) else None
 
     def _ask(self, question: Callable[[], Answer]) -> Answer:
-        """Call the embedder; whatever it raises becomes an error of ours."""
+        """Call the embedder, and turn whatever it raises into one of our errors."""
         try:
             return question()
         except (EmbeddingError, ConfigurationError):
             raise
-        except Exception as error:  # somebody else's code: it may raise what it likes
+        except Exception as error:  # third-party code may raise anything
             label = self._model or type(self._embedder).__name__
             raise EmbeddingError(
                 f"the embedder {label} failed: {type(error).__name__}: {error!s:.300}"
@@ -262,7 +262,7 @@ class CheckedEmbedder:
         )
 
     def _number(self, attribute: str, *, lowest: float, highest: float) -> float | None:
-        """Return a number that the embedder has, else the one of its model, if it is known."""
+        """Return a number from the embedder, else the known one for its model, else ``None``."""
         number = self._read(attribute)
         if number is None:
             facts = (MODEL_TRAITS.get(self.model), EMBEDDING_MODELS.get(self.model))
@@ -278,22 +278,22 @@ def _is_computed(embedder: object, attribute: str) -> bool:
     return hasattr(getattr(type(embedder), attribute, None), "__get__")
 
 
-# No model's vectors are this short, and their squares would vanish in 32 bits.
+# No model has components this small, and their squares would vanish in 32 bits.
 _SMALLEST: Final = 1e-12
 
 
 def to_float32(row: Any, dimensions: int) -> array[float]:  # noqa: ANN401 - a plugin's answer
     """Return a vector as an array of 32-bit floats.
 
-    ``row`` is a list or tuple of numbers, an array, or a row of numpy's or of another package that
-    has ``tolist``. Raises ``ValueError`` that says what is wrong: the number of dimensions, a value
-    that is not finite (as 32 bits: 1e300 is not), all zeros; ``TypeError`` for what is no vector.
+    ``row`` is a list or tuple of numbers, an array, or a row of numpy or another package that has
+    ``tolist``. Raises a ``ValueError`` that says what is wrong: the number of dimensions, a value
+    that is not finite (in 32 bits, 1e300 is not), all zeros; ``TypeError`` if it is not a vector.
     """
     vector = _as_array(row)
     if len(vector) != dimensions:
         raise ValueError(f"a vector of {len(vector)} numbers instead of {dimensions}")
     if not math.isfinite(sum(vector)):
-        # 32-bit values cannot overflow a sum of 64 bits: one of them is not finite itself.
+        # 32-bit values cannot overflow a 64-bit sum, so one of them is not finite itself.
         raise ValueError("a vector with a value that is infinite or not a number")
     if not any(value > _SMALLEST or value < -_SMALLEST for value in vector):
         raise ValueError("a vector of zeros")
@@ -304,13 +304,13 @@ def _as_array(row: Any) -> array[float]:  # noqa: ANN401 - a plugin's answer
     if isinstance(row, str | bytes | bytearray):
         raise TypeError(f"a {type(row).__name__} where a vector should be")
     if not isinstance(row, list | tuple):
-        with suppress(TypeError):  # it has no buffer, as a generator or a tensor
+        with suppress(TypeError):  # it has no buffer, such as a generator or a tensor
             view = memoryview(row)
             if view.format == "f" and view.ndim == 1:
                 return array("f", view.tobytes())
-        # numpy's numbers one by one would take ten times as long as Python's.
+        # Converting numpy's numbers one by one would take ten times as long.
         row = row.tolist() if hasattr(row, "tolist") else list(row)
     try:
         return array("f", row)
-    except OverflowError as error:  # an integer of over 308 digits
+    except OverflowError as error:  # an integer with more than 308 digits
         raise ValueError("a vector with a value that is infinite or not a number") from error

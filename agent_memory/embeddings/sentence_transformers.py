@@ -1,4 +1,4 @@
-"""Embeddings of the models that sentence-transformers runs on this machine."""
+"""Embeddings from the models that sentence-transformers runs locally."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class SentenceTransformerEmbedder:
     """Runs a sentence-transformers model: extra ``sentence-transformers``.
 
     ``model`` is a name at Hugging Face, from where the package downloads it once, or a directory
-    that holds the model. The file records the last part of either, so that the same model at
-    another place is the same. Where the model is known to tell questions from passages, each has
-    its prefix. Raises ``ConfigurationError`` where the package is not installed; the model is
-    loaded at its first use.
+    that contains the model. The memory file records the last part of either, so that a model keeps
+    its name when it is moved. If the model is known to tell questions from passages, each gets its
+    prefix. Raises ``ConfigurationError`` if the package is not installed; the model is loaded when
+    first used.
     """
 
     def __init__(self, model: str = _DEFAULT_MODEL) -> None:
@@ -46,19 +46,19 @@ class SentenceTransformerEmbedder:
 
     @property
     def dimensions(self) -> int:
-        """Numbers in a vector. Loading the model tells."""
+        """The length of a vector; this loads the model."""
         return len(self.embed([PROBE_TEXT])[0])
 
     def load(self) -> None:
-        """Load the model, if it is not loaded yet: that takes seconds."""
+        """Load the model if it is not loaded yet, which takes seconds."""
         self._loaded.get()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a row of length 1 for each text; the model reads only the start of a long one."""
+        """Return a unit vector for each text; the model reads only the start of a long one."""
         return self._embed(self._prefixes.passage, texts)
 
     def embed_queries(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a row of length 1 for each text that is asked."""
+        """Return a unit vector for each query, as rows of an array."""
         return self._embed(self._prefixes.query, texts)
 
     def _embed(self, prefix: str, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -69,11 +69,11 @@ class SentenceTransformerEmbedder:
 
 
 def create(model: str, _settings: EmbedderSettings) -> SentenceTransformerEmbedder:
-    """Return the embedder of a model, the empty text for the default one."""
+    """Return the embedder for a model; an empty text means the default."""
     return SentenceTransformerEmbedder(model or _DEFAULT_MODEL)
 
 
 @cache
 def _shared(model: str) -> Once[Any]:
-    """Return the one model of that name in this process: it takes 100 MB and seconds to load."""
+    """Return the only instance of a model in this process: it takes 100 MB and seconds to load."""
     return Once(lambda: import_module("sentence_transformers").SentenceTransformer(model))

@@ -1,4 +1,4 @@
-"""What embedders are set up with: environment variables, the usual numbers."""
+"""The settings of embedders: environment variables and defaults."""
 
 from __future__ import annotations
 
@@ -9,28 +9,33 @@ from typing import Final
 from agent_memory.errors import ConfigurationError
 
 DEFAULT_MODEL: Final = "text-embedding-3-small"
-"""OpenAI's, where none is named."""
+"""OpenAI's model, if none is named."""
 KEY_VARIABLE: Final = "OPENAI_API_KEY"
 DEFAULT_BATCH_SIZE: Final = 100
-"""Texts that an embedder is given at a time, unless it says otherwise."""
+"""Texts per call of an embedder, unless it has a ``batch_size``."""
 MAX_DIMENSIONS: Final = 20_000
 PROBE_TEXT: Final = "hello"
-"""What is embedded only to see how long the vectors are."""
+"""The text that is embedded only to learn the length of the vectors."""
 MODEL_VARIABLE: Final = "AGENT_MEMORY_EMBEDDING_MODEL"
 DIMENSIONS_VARIABLE: Final = "AGENT_MEMORY_EMBEDDING_DIMENSIONS"
 
 
 @dataclass(frozen=True, slots=True)
 class EmbedderSettings:
-    """What is set for embedders that are made by their names; ``None`` is not set.
+    """Settings for embedders that are created by name; ``None`` means not set.
 
-    Each counts in this order: an embedder object is taken as it is; the model in a name
-    (``openai:MODEL``); what is set here; the environment variable; of the model only,
-    ``file_model``, which `configure` wrote into the agent's file; the default.
+    The order of precedence, highest first:
 
-    All are the arguments of ``OpenAIEmbedder``. ``model`` is also that of any other embedder whose
-    name stands alone, unless it is one of OpenAI's; wordllama has but one. ``file_model`` is
-    OpenAI's alone: no file is taken at its word about what to load.
+    - an embedder object, which is used as it is
+    - the model in a name (``openai:MODEL``)
+    - what is set here
+    - the environment variable
+    - for the model only, ``file_model``, which `configure` wrote to the agent's file
+    - the default
+
+    All are arguments of ``OpenAIEmbedder``. ``model`` also applies to any other embedder that is
+    named without one, unless it is one of OpenAI's models; wordllama has only one model.
+    ``file_model`` applies to OpenAI only: a file must not decide what is loaded.
     """
 
     api_key: str | None = field(default=None, repr=False)
@@ -43,18 +48,19 @@ class EmbedderSettings:
     file_model: str | None = None
 
     def openai_model(self, named: str | None = None) -> str | None:
-        """Return the model to ask OpenAI's client for, ``None`` for the default one."""
+        """Return the model to request through OpenAI's client, or ``None`` for the default."""
         return text_setting(named or self.model, MODEL_VARIABLE, self.file_model or "") or None
 
     def openai_dimensions(self) -> int | None:
-        """Return how long OpenAI's vectors are to be, ``None`` for what the model has."""
+        """Return the length that OpenAI's vectors should have, or ``None`` for the model's own."""
         return dimensions_setting(self.dimensions) or None
 
 
 def text_setting(argument: str | None, variable: str, default: str = "") -> str:
-    """Return a text: given, else from the environment, else the default. Blank is not given.
+    """Return the argument, else the environment variable, else the default. Blank is not set.
 
-    Raises ``ConfigurationError`` for what is no text; it may hold a secret, so it is not shown.
+    Raises ``ConfigurationError`` for an argument that is not a string; it may be a secret, so it is
+    not shown.
     """
     if argument is not None and not isinstance(argument, str):
         raise ConfigurationError(
@@ -66,9 +72,9 @@ def text_setting(argument: str | None, variable: str, default: str = "") -> str:
 def whole_number_setting(
     argument: int | None, name: str, variable: str, *, default: int, lowest: int, highest: int
 ) -> int:
-    """Return a whole number: given, else from the environment, else the default.
+    """Return an integer: the argument, else the environment variable, else the default.
 
-    Raises ``ConfigurationError`` that names the argument or the variable.
+    Raises a ``ConfigurationError`` that names the argument or the variable.
     """
     number, source = _number_setting(argument, name, variable, default)
     if number != int(number) or not lowest <= number <= highest:
@@ -79,7 +85,7 @@ def whole_number_setting(
 
 
 def dimensions_setting(argument: int | None) -> int:
-    """Return how long a service's vectors are to be, found in the same way; 0: not given."""
+    """Return the vector length to request from a service, found in the same way; 0 if not set."""
     return whole_number_setting(
         argument,
         "dimensions",
@@ -91,7 +97,7 @@ def dimensions_setting(argument: int | None) -> int:
 
 
 def seconds_setting(argument: float | None, name: str, variable: str, *, default: float) -> float:
-    """Return a span in seconds, above 0 and up to a day, found in the same way."""
+    """Return a duration in seconds, above 0 and up to a day, found in the same way."""
     number, source = _number_setting(argument, name, variable, default)
     if not 0 < number <= 86_400:
         raise ConfigurationError(f"{source} is {number:g}: give seconds, above 0 and up to 86400")
@@ -101,7 +107,7 @@ def seconds_setting(argument: float | None, name: str, variable: str, *, default
 def _number_setting(
     argument: float | None, name: str, variable: str, default: float
 ) -> tuple[float, str]:
-    """Return the number and where it came from; it is finite."""
+    """Return a finite number and the name of its source."""
     text = os.environ.get(variable, "").strip()
     value, source = (argument, name) if argument is not None else (text or default, variable)
     try:

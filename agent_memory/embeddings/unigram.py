@@ -1,7 +1,7 @@
-"""Texts cut into tokens as SentencePiece's unigram models do, in some 60 lines. Pure.
+"""A tokenizer for SentencePiece's unigram models, in some 60 lines. Pure.
 
-The package ``tokenizers`` does that too, and takes half a second to take in a vocabulary of 250,000
-pieces. Here it is a dictionary.
+The package ``tokenizers`` could do this too, but takes half a second to load a vocabulary of
+250,000 pieces. Here it is a dictionary.
 """
 
 from __future__ import annotations
@@ -12,29 +12,30 @@ from functools import lru_cache
 
 
 class UnigramTokenizer:
-    """Cuts texts into the pieces of a vocabulary, as SentencePiece's unigram model does.
+    """Splits texts into the pieces of a vocabulary, as SentencePiece's unigram model does.
 
-    Of all ways to cut a word, the one whose pieces have the best scores together. ``pieces`` has
-    the place of each by its UTF-8, ``unknown`` is that of what no piece fits.
+    Of all ways to split a word, it takes the one whose pieces have the highest total score.
+    ``pieces`` maps each piece, in UTF-8, to its number; ``unknown`` is the number for text that no
+    piece matches.
     """
 
     def __init__(self, pieces: dict[bytes, int], scores: Sequence[float], unknown: int) -> None:
         self._pieces = pieces
         self._scores = scores
         self._unknown = unknown
-        self._unknown_score = min(scores) - 10  # as SentencePiece has it
+        self._unknown_score = min(scores) - 10  # as in SentencePiece
         self._longest = max(map(len, pieces))
         self._cut = lru_cache(maxsize=20_000)(self._cut_word)
 
     def tokens(self, text: str) -> list[int]:
-        """Return the places of a text's pieces, in their order."""
+        """Return the numbers of a text's pieces, in order."""
         words = unicodedata.normalize("NFKC", text).split()
         return [piece for word in words for piece in self._cut(word)]
 
     def _cut_word(self, word: str) -> list[int]:
         data = f"\u2581{word}".encode(errors="replace")  # the mark of a word's beginning
         size = len(data)
-        # The best cut up to each byte: its score, where its last piece begins, and that piece.
+        # The best split up to each byte: its score, where its last piece begins, and that piece.
         best: list[tuple[float, int, int]] = [(0.0, 0, 0), *([(-1e30, 0, 0)] * size)]
         for start in range(size):
             if data[start] & 0xC0 == 0x80:

@@ -1,4 +1,4 @@
-"""What embeddings have cost: requests, texts, tokens, dollars."""
+"""The cost of embeddings: requests, texts, tokens, dollars."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _BYTES_PER_TOKEN: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingUsage:
-    """What was asked of an embedder so far. Usages can be added: ``first + second``.
+    """What an embedder has been used for so far. Usages can be added: ``first + second``.
 
-    ``requests`` counts the answered ones; ``tokens`` are the service's count, or an estimate where
-    it gives none; ``cost_usd`` is in dollars.
+    ``requests`` counts those that were answered; ``tokens`` is the service's count, or an estimate
+    if it gives none; ``cost_usd`` is in dollars.
     """
 
     requests: int = 0
@@ -47,5 +47,5 @@ class EmbeddingUsage:
 
 
 def estimate_tokens(texts: Iterable[str]) -> int:
-    """Estimate the tokens of texts: a quarter of the UTF-8 bytes of each, rounded up."""
+    """Return estimated tokens of texts: a quarter of the UTF-8 bytes of each, rounded up."""
     return sum(-(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN) for text in texts)

@@ -1,4 +1,4 @@
-"""Embeddings without a service: wordllama, whose weights come with its package."""
+"""Local embeddings with wordllama, whose weights are part of its package."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _SIZES: Final = (64, 128, 256)
 
 
 class WordLlamaEmbedder:
-    """Embeds here and now, without a network: extra ``local``, 0.1 ms a text, 120 MB of memory.
+    """Embeds locally and offline: extra ``local``, 0.1 ms per text, 120 MB of memory.
 
-    ``dimensions`` are 256, or the first 128 or 64 of these. A text's vector does not depend on the
-    texts beside it. Raises ``ConfigurationError`` for other dimensions, and where wordllama is not
-    installed; it is loaded at the first embedding, once in a process.
+    ``dimensions`` is 256, 128 or 64; shorter vectors are the first components of the full ones. A
+    text's vector does not depend on the other texts in the batch. Raises ``ConfigurationError`` for
+    other dimensions, and if wordllama is not installed; it is loaded at the first embedding, once
+    per process.
     """
 
     def __init__(self, dimensions: int = 256) -> None:
@@ -34,11 +35,11 @@ class WordLlamaEmbedder:
         self.name = "wordllama" if dimensions == 256 else f"wordllama:{dimensions}"
 
     def load(self) -> None:
-        """Load the weights, if they are not loaded yet: half a second."""
+        """Load the weights if they are not loaded yet, which takes half a second."""
         _model.get()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return a row of length 1 for each text."""
+        """Return a unit vector for each text, as rows of an array."""
         import numpy as np  # noqa: PLC0415 - of the extra
 
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
@@ -47,10 +48,10 @@ class WordLlamaEmbedder:
         return vectors
 
     def _vector(self, text: str) -> NDArray[np.float32]:
-        """Return the mean of the vectors of the text's tokens, of length 1.
+        """Return the mean of the vectors of the text's tokens, normalized to length 1.
 
-        wordllama's own ``embed`` fills up all texts of a batch to its longest one: 64 texts, one of
-        them of 10,000 rare characters, would take 2 GB. It also starts threads, of which its
+        wordllama's own ``embed`` pads all texts of a batch to the longest: 64 texts, one of them
+        with 10,000 rare characters, would take 2 GB. It also starts threads, about which its
         tokenizer complains on stderr after a fork.
         """
         import numpy as np  # noqa: PLC0415 - of the extra
@@ -67,8 +68,8 @@ class WordLlamaEmbedder:
     def _vector_of_nothing(self) -> NDArray[np.float32]:
         """Return the vector of a text without tokens, such as the empty one.
 
-        It has a length (a zero vector has no cosine), is the same every time, and is near nothing:
-        components of one size and of both signs have a cosine of 0.2 at most with real texts.
+        It is not zero (a zero vector has no cosine), is always the same, and is close to nothing:
+        components of equal size and alternating signs have a cosine of at most 0.2 with real texts.
         """
         import numpy as np  # noqa: PLC0415 - of the extra
 
@@ -77,7 +78,7 @@ class WordLlamaEmbedder:
 
 
 def create(dimensions: str, _settings: EmbedderSettings) -> WordLlamaEmbedder:
-    """Return the embedder of as many dimensions, the empty text for all."""
+    """Return the embedder with these dimensions; an empty text means all."""
     if dimensions and not dimensions.isdecimal():
         raise ConfigurationError(
             "wordllama is followed by its dimensions, as in wordllama:128, not by"
@@ -87,16 +88,16 @@ def create(dimensions: str, _settings: EmbedderSettings) -> WordLlamaEmbedder:
 
 
 def _load() -> Any:  # noqa: ANN401 - wordllama has no types
-    """Load the weights that stand in the package.
+    """Load the weights from the package.
 
-    Left to itself wordllama looks for its tokenizer in the wrong directory, and then downloads it.
+    By default wordllama looks for its tokenizer in the wrong directory, and then downloads it.
     """
     import logging  # noqa: PLC0415 - only to quiet wordllama
     from importlib import import_module  # noqa: PLC0415 - only where wordllama is used
     from pathlib import Path  # noqa: PLC0415 - likewise
 
-    # Its import sets up the root logger, so that every INFO of the program appears on stderr.
-    # A root logger that has a handler is left alone.
+    # Its import configures the root logger, so that every INFO of the program appears on stderr.
+    # A root logger that already has a handler is left alone.
     handler = logging.NullHandler()
     logging.getLogger().addHandler(handler)
     try:

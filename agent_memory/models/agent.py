@@ -1,4 +1,4 @@
-"""What is known of an agent: its settings and figures, as ``metadata.json`` holds them (A)."""
+"""An agent's settings and statistics, as ``metadata.json`` holds them (A)."""
 
 from typing import Annotated, Literal
 
@@ -18,7 +18,7 @@ from agent_memory.models.times import now_utc
 
 
 class AgentStats(Record):
-    """Figures of an agent. Latency is the mean, in milliseconds; size is in MB of 10**6 bytes."""
+    """Statistics of an agent. Latency is the mean in milliseconds, size is in MB of 10**6 bytes."""
 
     total_queries: int = Field(default=0, ge=0)
     avg_query_latency_ms: float = Field(default=0.0, ge=0.0)
@@ -28,7 +28,7 @@ class AgentStats(Record):
 
 
 def is_category(text: str) -> bool:
-    """Return whether a text can be a category that an agent adds to the nine."""
+    """Return whether an agent can add this text as a category to the nine built-in ones."""
     return bool(text.strip()) and len(text) <= 50 and text.isprintable()
 
 
@@ -39,23 +39,26 @@ def _clean_category(category: str) -> str:
 
 
 class AgentConfig(Record, frozen=True):
-    """Settings that live in the agent's file, and the categories that it adds to the nine.
+    """Settings stored in the agent's file.
 
-    ``on_duplicate`` is what is done with a memory that is stored already, unless ``store`` says
-    otherwise; while it is ``None``, duplicates are kept, but echoes of what was just recalled are
-    merged. ``on_secret`` is what is done with keys, tokens and passwords in what is stored, changed
-    or imported, likewise: ``warn``, ``mask``, ``refuse`` or ``keep`` (see ``OnSecret``).
+    - ``on_duplicate``: what to do with a memory that is stored already, unless ``store`` says
+      otherwise. If ``None``, duplicates are kept, but echoes of what was just recalled are merged.
+    - ``on_secret``: what to do with keys, tokens and passwords in what is stored, changed or
+      imported, unless the call says otherwise: ``warn``, ``mask``, ``refuse`` or ``keep`` (see
+      ``OnSecret``).
+    - ``retention``: the policy that ``tidy`` applies, and ``store`` as far as its limits are hard:
+      a policy (only the rules that it sets are on), a preset's name (``standard``) or ``None``.
+    - ``backups_kept``: how many of the backups made before destructive operations are kept; 0 makes
+      none.
+    - ``sharing``: what other agents may do with this one's memories: nothing (``private``),
+      ``read`` or ``write``. If ``None``, only those of an agent named ``shared`` may be read.
+    - ``event_log``: whether events are written to ``events.jsonl`` beside the file, or to the
+      database's table ``events``: ``off``, ``brief``, or ``full`` with the text of queries and
+      memories.
+    - ``vector_index``: the kind of table that holds the vector index: sqlite-vec's (``vec0``), or
+      an ordinary ``table``, which any program can read. The results are the same.
 
-    ``retention`` is what ``tidy`` applies, and ``store`` as far as its limits are hard: a policy
-    (whose rules are off but for those it names), a preset's name (``standard``) or ``None`` for
-    none. ``backups_kept`` is how many
-    of the backups are kept that are made before something destructive; 0 makes none. ``sharing``
-    says what other agents may do with this one's memories: nothing (``private``), ``read`` or
-    ``write``; while it is ``None``, those of an agent named ``shared`` may be read. ``event_log``
-    says whether what happens is written into ``events.jsonl`` beside the file, or the database's
-    table ``events``: ``off``, ``brief``, or ``full`` with the text of queries and memories.
-    ``vector_index`` is the kind of table that the index of vectors is in: one of sqlite-vec
-    (``vec0``), or an ordinary ``table``, which any program can read. The answers are the same.
+    ``categories`` are those that the agent adds to the nine.
     """
 
     scratchpad_max_size: int = Field(
@@ -77,7 +80,7 @@ class AgentConfig(Record, frozen=True):
 
 
 class MigrationInfo(Record):
-    """How the move to semantic search went."""
+    """How the migration to semantic search went."""
 
     backup_path: Text | None = None
     can_rollback: bool = False
@@ -85,7 +88,7 @@ class MigrationInfo(Record):
 
 
 class AgentMetadata(Record):
-    """Everything known of an agent. ``info`` gives it with live figures."""
+    """An agent's settings, state and statistics. ``info`` returns it with current values."""
 
     agent_id: AgentId
     created_at: UtcDatetime = Field(default_factory=now_utc)
@@ -98,7 +101,7 @@ class AgentMetadata(Record):
     migration: MigrationInfo | None = None
 
     def should_migrate(self) -> bool:
-        """Return whether there are enough memories to move to semantic search."""
+        """Return whether there are enough memories to migrate to semantic search."""
         return (
             self.storage_backend == "file" and self.memory_count >= self.config.migration_threshold
         )
@@ -107,9 +110,9 @@ class AgentMetadata(Record):
 class ServerInfo(Record, frozen=True):
     """The server that holds an agent's memories, and this process's connections to it.
 
-    ``host`` is the one of the address that answers, or the folder of its socket. Of at most
-    ``pool_size`` ``connections``, which all agents of the database share, ``idle`` ones are free;
-    ``waiting`` threads wait for one.
+    ``host`` is the one that answers of those in the address, or the folder of its socket. There are
+    at most ``pool_size`` ``connections``, shared by all agents of the database; ``idle`` of them
+    are free, and ``waiting`` threads wait for one.
     """
 
     host: str
@@ -121,16 +124,18 @@ class ServerInfo(Record, frozen=True):
 
 
 class AgentInfo(AgentMetadata):
-    """An agent's metadata, and the file that it lives in.
+    """An agent's metadata, and the file in which its memories are.
 
-    ``vector_model`` is the embedding model whose vectors searches use;
-    ``pending_embeddings`` how many memories wait to be embedded; ``suggestion`` is there from
-    ``migration_threshold`` memories on, and where an empty store stands beside a documented
-    ``scratchpad.yaml``, which could be imported. ``journal`` is how commits are kept whole: by a
-    write-ahead log (``wal``), or by a ``rollback`` journal where other machines may reach the
-    file's drive; ``warning`` says what follows from that. Of memories in a database of a server,
-    ``path`` is its address, without a password, and ``server_version`` and ``server`` are there in
-    their place.
+    - ``vector_model``: the embedding model whose vectors searches use.
+    - ``pending_embeddings``: how many memories are waiting to be embedded.
+    - ``suggestion``: set from ``migration_threshold`` memories on, and if an empty store lies
+      beside a documented ``scratchpad.yaml`` that could be imported.
+    - ``journal``: how commits are kept atomic: by a write-ahead log (``wal``), or by a ``rollback``
+      journal if other machines may access the file's drive; ``warning`` says what follows from
+      that.
+
+    For memories on a database server, ``path`` is its address without a password, and
+    ``server_version`` and ``server`` are set instead.
     """
 
     path: str
@@ -151,7 +156,7 @@ class AgentInfo(AgentMetadata):
 class AgentSummary(Record, frozen=True):
     """One line of the list of agents. ``problem`` says why a file could not be read.
 
-    ``is_writable`` is false where this user may only read it.
+    ``is_writable`` is false if this user may only read it.
     """
 
     agent_id: str
@@ -172,10 +177,10 @@ class Problem(Record, frozen=True):
 
 
 class CheckReport(Record, frozen=True):
-    """What ``check`` found. ``ok`` means that nothing is wrong (any more).
+    """What ``check`` found. ``ok`` means that nothing is wrong, or no longer is.
 
-    ``memory_count`` includes archived memories; it is ``None`` where they cannot be counted.
-    ``notes`` say what is no damage but should be known, such as of a drive that is shared.
+    ``memory_count`` includes archived memories; it is ``None`` if they cannot be counted. ``notes``
+    are worth knowing but no damage, for example that the drive is shared.
     """
 
     path: str
@@ -185,16 +190,16 @@ class CheckReport(Record, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """Return whether the store is sound now."""
+        """Return whether the store is intact now."""
         return all(problem.repaired for problem in self.problems)
 
 
 class RebuildReport(Record, frozen=True):
-    """What a file was made anew from.
+    """What a file was rebuilt from.
 
-    ``skipped`` says which entries of the backup could not be taken, and why; ``erased`` has the ids
-    of those that were left out, as they were erased; ``set_aside`` is where the old file is, if
-    there was one.
+    ``skipped`` lists the entries of the backup that could not be restored, and why; ``erased`` has
+    the ids of those that were left out because they had been erased; ``set_aside`` is where the old
+    file is, if there was one.
     """
 
     path: str

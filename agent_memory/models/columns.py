@@ -1,31 +1,30 @@
-"""The columns of a memory, and its values: what reads them alone does without the models."""
+"""The columns of a memory, and its values. Code that reads only these does not need the models."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from agent_memory.models.enums import Importance, MemoryKind, MemoryType
-else:  # a hook of a coding agent reads columns, and no words
+else:  # a hook of a coding agent reads columns, and needs no enums
     Importance = MemoryKind = MemoryType = object
 
 
 class Column(NamedTuple):
-    """How a field is stored, and what becomes of it."""
+    """How a field is stored, recorded in the history and merged."""
 
     kind: Literal["text", "word", "list", "object", "task", "time", "flag", "count"]
-    """What the column holds: a text, a word of an enum, JSON of a list, of an object or of a
-    task's metadata, a time as text, 0 or 1, a number."""
+    """What the column holds: a text, an enum value, JSON of a list, of an object or of a task's
+    metadata, a time as text, 0 or 1, a number."""
     document: Literal["A", "C", "E", ""] = ""
-    """The document that it comes from; ours otherwise."""
+    """The document that defines the field; empty if it is ours."""
     default: Any = None
-    """What it is where nothing is told, as plain data; ``None`` also of what must be told, or is
-    made."""
+    """The default as plain data; ``None`` also for a field that is required or generated."""
     historic: bool = True
-    """Whether the history records its changes. What tells of changes and accesses is not."""
+    """Whether the history records its changes. Fields about changes and accesses are excluded."""
     merge: Literal["kept", "joined", "higher", "ignored"] = "kept"
-    """What becomes of its value when the same is stored again: the existing one is kept, and it is
-    told that the new one was left out; both are joined; the higher one counts; or the existing one
-    is kept and nothing is told."""
+    """How values are merged when the same text is stored again: ``kept`` keeps the existing one and
+    reports that the new one was left out; ``joined`` joins both; ``higher`` takes the higher one;
+    ``ignored`` keeps the existing one without a report."""
 
     @property
     def is_json(self) -> bool:
@@ -36,7 +35,7 @@ class Column(NamedTuple):
 def _usage(
     kind: Literal["time", "count"], document: Literal["A", "C"], default: int | None = None
 ) -> Column:
-    """Return the column of what tells of changes and accesses, and is none itself."""
+    """Return a column about changes and accesses, whose own changes are not recorded."""
     return Column(kind, document, default, historic=False, merge="ignored")
 
 
@@ -60,20 +59,20 @@ COLUMNS: Final = {
     "metadata": Column("object", "A", {}, merge="joined"),
     "version": _usage("count", "C", 1),
 }
-"""By name, in the order of the table and of exports, which compare by line. A new field comes
-last."""
+"""The columns by name, in the order of the table and of exports, whose lines are compared. A new
+field comes last."""
 HISTORIC: Final = tuple(name for name, column in COLUMNS.items() if column.historic)
 """The columns whose changes the history records."""
 USAGE: Final = tuple(name for name in COLUMNS if name not in (*HISTORIC, "id"))
-"""Those that tell of changes and accesses themselves."""
+"""The columns about changes and accesses."""
 JSON_COLUMNS: Final = frozenset(name for name, column in COLUMNS.items() if column.is_json)
-"""Those that hold JSON, as text."""
+"""The columns that hold JSON as text."""
 ORIGINAL_CATEGORY: Final = "original_category"
-"""The key of the metadata that keeps the category that a note came with, unknown here."""
+"""The metadata key for the category of an imported note, if that category is unknown here."""
 
 
 class MemoryValues(NamedTuple):
-    """The values of a ``Memory``, named and in the order as there: a plain tuple."""
+    """The values of a ``Memory``, with the same names in the same order: a plain tuple."""
 
     id: str
     agent_id: str

@@ -24,7 +24,7 @@ _SECRET: Final = re.compile("key|token|secret|password", re.IGNORECASE)
 
 DEFAULT_CAPTURE_PATTERNS: Final = (
     r"\b(remember|important|decided to|learned that)\b",
-    r"\b(discovered\b|solved by\b|preference:)",  # A has \b after ":" as well: not before a space
+    r"\b(discovered\b|solved by\b|preference:)",  # A's \b after ":" fails before a space
     r"\b(TODO|FIXME|NOTE):\s",
 )
 
@@ -32,22 +32,22 @@ DEFAULT_CAPTURE_PATTERNS: Final = (
 class MemoryToolConfig(Record, extra="forbid", frozen=True):
     """How memories are stored and searched.
 
-    ``similarity_threshold``, when it is set here or in the agent's file, is the least similarity
-    (0 to 1) of a hit; unset, the gate decides, as a share of the best similarity of each query.
+    ``similarity_threshold``, if set here or in the agent's file, is the minimum similarity (0 to 1)
+    of a hit; if unset, the gate decides, as a share of each query's best similarity.
     ``freshness_decay_rate`` is per day, ``access_boost_rate`` per access.
 
-    ``auto_migrate`` moves to search by meaning at ``migration_threshold`` memories, in the
-    background or, with the strategy ``immediate``, before the store that reached it returns. A
-    search waits ``embedding_timeout_seconds`` for the embedder at most, and so does a store after
+    ``auto_migrate`` switches to search by meaning at ``migration_threshold`` memories, in the
+    background or, with the strategy ``immediate``, before the ``store`` that reaches it returns. A
+    search waits at most ``embedding_timeout_seconds`` for the embedder, and so does a store after
     its commit, for each batch of what it stored. Embeddings are cached in memory for
     ``cache_ttl_seconds``.
 
-    The other ``embedding_`` fields count where they are set, before the environment, for embedders
-    that are given by name; ``EmbedderSettings`` says in which order. ``embedding_api_key``,
+    The other ``embedding_`` fields configure embedders that are given by name. If set, they take
+    precedence over the environment; see ``EmbedderSettings`` for the order. ``embedding_api_key``,
     ``embedding_base_url``, ``embedding_model``, ``embedding_dimensions``, ``embedding_batch_size``
-    (1 to 2,048 texts a request), ``embedding_timeout`` (seconds for each attempt of a request, up
-    to a day; 30) and ``embedding_max_retries`` (0 to 20; 2) are those of ``OpenAIEmbedder``. The
-    key is never shown, whatever is printed or dumped.
+    (1 to 2,048 texts per request), ``embedding_timeout`` (seconds per attempt of a request, up to a
+    day; default 30) and ``embedding_max_retries`` (0 to 20; default 2) are those of
+    ``OpenAIEmbedder``. The key is never shown when the settings are printed or dumped.
     """
 
     storage_root: Text = DEFAULT_MEMORY_ROOT
@@ -73,9 +73,9 @@ class MemoryToolConfig(Record, extra="forbid", frozen=True):
     @model_validator(mode="before")
     @classmethod
     def hide_keys(cls, values: Any) -> Any:  # noqa: ANN401 - whatever the caller gave
-        """Cover what may be secret first: an error shows the value, that of a mistyped name too.
+        """Mask possible secrets first: errors show values, even those of a mistyped field name.
 
-        An address may hold a password: one that will be refused is covered too.
+        An address may contain a password, so one that will be refused is masked too.
         """
         if not isinstance(values, dict):
             return values
@@ -90,17 +90,17 @@ class MemoryToolConfig(Record, extra="forbid", frozen=True):
     @field_validator("embedding_api_key")
     @classmethod
     def validate_key(cls, key: SecretStr | None) -> SecretStr | None:
-        """Refuse what an HTTP header cannot hold."""
+        """Refuse a key that an HTTP header cannot hold."""
         if key is not None and not is_key(key.get_secret_value()):
             raise ValueError("must be a text without spaces, of the characters that a key has")
         return key
 
 
 class MemoryContextConfig(Record, extra="forbid", frozen=True):
-    """How the scratchpad is put before an agent. The budget is in tokens.
+    """How the scratchpad is presented to an agent. The budget is in tokens.
 
-    ``include_sources`` (ours) names for each memory its id, the session that stored it and whom it
-    is about: about ten tokens each.
+    ``include_sources`` (ours) adds to each memory its id, the session that stored it and the user
+    it is about: about ten tokens each.
     """
 
     token_budget: int = Field(default=2000, ge=500, le=5000)
@@ -114,12 +114,12 @@ class MemoryContextConfig(Record, extra="forbid", frozen=True):
 
 
 class MemoryCaptureConfig(Record, extra="forbid", frozen=True):
-    """What a hook captures by itself. Lengths are in characters, a sentence's.
+    """What a hook captures automatically. Lengths are those of a sentence, in characters.
 
-    ``capture_patterns`` are tried without regard to case, on one line at a time and on 1,000
-    characters of it at most. ``max_captures_per_output`` (ours) is how many sentences one text may
-    give, the surest of them; ``queue_size`` (ours) how much may wait for the background: what comes
-    while it is full is counted, and not kept.
+    ``capture_patterns`` ignore case, and are tried on one line at a time, on at most 1,000
+    characters of it. ``max_captures_per_output`` (ours) is the maximum number of sentences captured
+    from one text, the most confident first; ``queue_size`` (ours) is how many texts may wait for
+    the background: those that arrive while the queue is full are counted and dropped.
     """
 
     capture_patterns: list[str] = Field(default_factory=lambda: list(DEFAULT_CAPTURE_PATTERNS))
@@ -137,7 +137,7 @@ class MemoryCaptureConfig(Record, extra="forbid", frozen=True):
     @field_validator("capture_patterns")
     @classmethod
     def validate_patterns(cls, patterns: list[str]) -> list[str]:
-        """Refuse what is not a regular expression now rather than at the first capture."""
+        """Refuse an invalid regular expression now rather than at the first capture."""
         for pattern in patterns:
             try:
                 re.compile(pattern)

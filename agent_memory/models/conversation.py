@@ -1,4 +1,4 @@
-"""What memories are made of: messages (C, 3), observations (A), facts and operations (C, 4, 5)."""
+"""Messages (C, 3), observations (A), and the facts and operations derived from them (C, 4, 5)."""
 
 from enum import StrEnum
 from typing import Annotated, Literal
@@ -28,11 +28,11 @@ from agent_memory.models.record import Record, SparseRecord
 from agent_memory.models.times import now_utc
 
 _DATA_URL_SHOWN = 40
-"""Characters. What is in a ``data:`` address is the image itself."""
+"""Characters. The rest of a ``data:`` URL is the image itself."""
 
 
 class MessageRole(StrEnum):
-    """Who says a message."""
+    """The role of a message's author."""
 
     SYSTEM = "system"
     USER = "user"
@@ -40,7 +40,7 @@ class MessageRole(StrEnum):
 
 
 class ImageURL(SparseRecord):
-    """Where an image is: a web address, or the image itself as a ``data:`` address.
+    """The location of an image: a web address, or the image itself as a ``data:`` URL.
 
     ``detail`` is how closely a model should look at it.
     """
@@ -50,12 +50,12 @@ class ImageURL(SparseRecord):
 
 
 def _read_type(value: object) -> object:
-    """Take OpenAI's word for an image block."""
+    """Accept OpenAI's name for an image block."""
     return "image" if value == "image_url" else value
 
 
 class ContentBlock(SparseRecord):
-    """A part of a message: a text, or an image. Each has its own field, and not the other's."""
+    """A part of a message: a text or an image, in the field of its type; the other is empty."""
 
     type: Annotated[Literal["text", "image"], BeforeValidator(_read_type)]
     text: Text | None = None
@@ -72,7 +72,7 @@ class ContentBlock(SparseRecord):
 
     @property
     def shown(self) -> str:
-        """What the block says as text; an image is ``[image: ADDRESS]``."""
+        """The block as text; an image is ``[image: ADDRESS]``."""
         if self.image_url is None:
             return self.text or ""
         url = self.image_url.url
@@ -101,7 +101,7 @@ class Message(SparseRecord):
     """One message of a conversation.
 
     ``content`` is a text, or blocks of text and images. ``name`` is the speaker's, ``timestamp``
-    when it was said. Other fields, such as a provider's own, are not kept.
+    when it was said. Other fields, such as a provider's own, are dropped.
     """
 
     role: MessageRole
@@ -112,7 +112,7 @@ class Message(SparseRecord):
 
     @property
     def text(self) -> str:
-        """What is said: the text, or what the blocks say, a line each."""
+        """The text, or the blocks as text, one per line."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(block.shown for block in self.content)
@@ -121,8 +121,8 @@ class Message(SparseRecord):
 class ExtractionMetadata(SparseRecord, protected_namespaces=()):
     """How facts were extracted.
 
-    ``model_used`` is the language model's name; ``rules`` where there was none, ``raw`` where its
-    answers could not be used. ``confidence_score`` is the mean of the facts', 0 to 1.
+    ``model_used`` is the language model's name; ``rules`` if there was none, ``raw`` if its answers
+    could not be used. ``confidence_score`` is the mean over the facts, 0 to 1.
     ``language_detected`` is a code such as ``en``.
     """
 
@@ -134,14 +134,14 @@ class ExtractionMetadata(SparseRecord, protected_namespaces=()):
 
 
 class ExtractedFacts(SparseRecord):
-    """The facts of a conversation, each a text that can be understood alone."""
+    """The facts of a conversation, each a text that can be understood on its own."""
 
     facts: list[Text]
     extraction_metadata: ExtractionMetadata
 
 
 class OperationEvent(StrEnum):
-    """What is done with a fact: a new memory, a changed one, one taken away, or nothing."""
+    """What to do with a fact: add a memory, update or delete one, or nothing."""
 
     ADD = "ADD"
     UPDATE = "UPDATE"
@@ -150,10 +150,10 @@ class OperationEvent(StrEnum):
 
 
 class MemoryOperation(SparseRecord):
-    """One thing to be done.
+    """One operation on a memory.
 
-    ``id`` is the memory's, which UPDATE and DELETE need. ``text`` is what the memory says after an
-    ADD or UPDATE, and before a DELETE. ``old_memory`` is what it said before an UPDATE.
+    ``id`` is the memory's, required by UPDATE and DELETE. ``text`` is what the memory says after an
+    ADD or UPDATE, and before a DELETE; ``old_memory`` is what it said before an UPDATE.
     ``confidence`` is 0 to 1.
     """
 
@@ -175,10 +175,10 @@ class MemoryOperation(SparseRecord):
 
 
 class ProcessingMetadata(SparseRecord, protected_namespaces=()):
-    """How it was decided.
+    """How the operations were decided.
 
-    ``model_used`` is as in ``ExtractionMetadata``. ``uuid_mapping_used`` tells that the model saw
-    small numbers in place of ids, so that no invented id can touch a memory.
+    ``model_used`` is as in ``ExtractionMetadata``. ``uuid_mapping_used`` means that the model saw
+    small numbers in place of ids, so that no invented id can affect a memory.
     """
 
     total_operations: int = Field(ge=0)
@@ -188,14 +188,14 @@ class ProcessingMetadata(SparseRecord, protected_namespaces=()):
 
 
 class MemoryOperations(SparseRecord):
-    """All that is to be done about a conversation."""
+    """All operations for a conversation."""
 
     memory: list[MemoryOperation]
     processing_metadata: ProcessingMetadata
 
 
 class Observation(Record, frozen=True):
-    """A raw observation: its text, what it is about, and how sure the capture is (0 to 1)."""
+    """A raw observation: its text, what it is about, and the confidence of the capture (0 to 1)."""
 
     content: Content
     observation_type: ObservationType
@@ -206,7 +206,7 @@ class Observation(Record, frozen=True):
     timestamp: UtcDatetime = Field(default_factory=now_utc)
 
     def to_memory(self, agent_id: str) -> Memory:
-        """Return the memory that this makes for an agent, marked as captured."""
+        """Return the memory for an agent that this becomes, marked as captured."""
         return Memory(
             agent_id=agent_id,
             content=self.content,

@@ -1,4 +1,4 @@
-"""Decisions about memories: ready to be carried out, carried out, or waiting for somebody."""
+"""Decisions about memories: ready to be applied, applied, or under review."""
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
@@ -8,24 +8,24 @@ from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 
-if TYPE_CHECKING:  # a search reads of reviews, and does without the models of the graph
+if TYPE_CHECKING:  # a search needs reviews, but not the models of the graph
     from agent_memory.models.graph import GraphUpdate
 
 Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
 
 SAID_AT: Final = "said_at"
-"""The metadata's key for when a conversation last said what a memory says, as ISO 8601."""
+"""The metadata key for when a conversation last said what a memory says, in ISO 8601."""
 
 
 class Decision(NamedTuple):
-    """One decision, ready to be carried out.
+    """One decision, ready to be applied.
 
-    ``memory`` is what is stored by an ADD, and by an UPDATE whose memory is not what it was any
-    more: an UPDATE gives its content, and adds its metadata, to ``memory_id``, which stays as old
-    as it is: when it was said stands in the metadata, as ``said_at``. ``seen`` is what that memory
-    said when it was decided. With ``in_review`` nothing is deleted: the memory of a DELETE, or of
-    an UPDATE, is put in question, beside the ``memory`` that is new. ``graph`` is what the new text
-    says of the graph; with ``None`` the graph is left alone.
+    ``memory`` is what an ADD stores. An UPDATE gives its content to ``memory_id``, and adds its
+    metadata; that memory keeps its age, and the metadata's ``said_at`` says when it was said. If
+    that memory has changed in the meantime, the UPDATE stores ``memory`` as a new one. ``seen`` is
+    the text of that memory at the time of the decision. With ``in_review`` nothing is deleted: the
+    memory of a DELETE or an UPDATE is put under review, beside the new ``memory``. ``graph`` is
+    what the new text says about the graph; with ``None`` the graph is left alone.
     """
 
     event: Literal["ADD", "UPDATE", "DELETE"]
@@ -39,7 +39,7 @@ class Decision(NamedTuple):
 
 
 class DecisionOutcome(NamedTuple):
-    """What became of a step: ``event`` is NONE where nothing was changed, ``problem`` says why."""
+    """The outcome of a decision: ``event`` is NONE if nothing changed; ``problem`` says why."""
 
     event: Event
     memory_id: str | None
@@ -50,11 +50,11 @@ class DecisionOutcome(NamedTuple):
 
 
 class Review(Record, frozen=True):
-    """A memory that a conversation seems to contradict, too unsurely to delete it.
+    """A memory that a conversation seems to contradict, but too uncertainly to delete it.
 
-    ``review_id`` is how to decide it, ``content`` what the memory says. ``replaced_by`` is the id
-    of the memory that says otherwise, where there is one, ``confidence`` how sure that was (0 to
-    1), ``reasoning`` why.
+    ``review_id`` identifies the review when deciding it, ``content`` is what the memory says.
+    ``replaced_by`` is the id of the contradicting memory, if there is one; ``confidence`` how
+    certain the contradiction was (0 to 1), ``reasoning`` why.
     """
 
     review_id: int

@@ -1,4 +1,4 @@
-"""Memories that say what another one says."""
+"""Memories that say the same as another one."""
 
 from collections.abc import Callable
 
@@ -11,13 +11,16 @@ from agent_memory.text.normalize import DuplicateGrade
 
 
 class Duplicate(Record, frozen=True):
-    """A memory that is there and says what a new text says, or much of it.
+    """An existing memory that says the same as a new text, or much of it.
 
-    ``memory_id`` and ``content`` are those of the one that is there, ``new_content`` is the text
-    that was compared with it, and ``index`` its place (from 0) in ``store_many``.
-    ``shared_words`` is the share of all their words that both have, 0 to 1. ``recalled_at`` is set
-    when a search or ``context`` gave that memory to the agent in the last hour: the new text is its
-    echo. ``left_out`` names what was given with the new text and a merge would not take over.
+    - ``memory_id``, ``content``: those of the existing memory.
+    - ``new_content``: the text that was compared with it.
+    - ``shared_words``: the share of all words of both that they have in common, 0 to 1.
+    - ``recalled_at``: set if a search or ``context`` gave that memory to the agent within the last
+      hour: the new text is its echo.
+    - ``left_out``: the fields given with the new text that a merge would not take over.
+
+    ``index`` is the position (from 0) of the new text in ``store_many``.
     """
 
     grade: DuplicateGrade
@@ -31,7 +34,7 @@ class Duplicate(Record, frozen=True):
 
 
 class DuplicateGroup(Record, frozen=True):
-    """Memories that all say the same, oldest first: ``count`` in all, of which 100 are here."""
+    """Memories that all say the same, oldest first: ``count`` in all, the first 100 listed."""
 
     grade: DuplicateGrade
     count: int = Field(ge=2)
@@ -39,6 +42,6 @@ class DuplicateGroup(Record, frozen=True):
 
 
 OnDuplicateCall = Callable[[Duplicate], str | None]
-"""Is told of a duplicate and says ``keep``, ``merge`` or ``refuse``; ``None`` is the default."""
+"""Takes a duplicate and returns ``keep``, ``merge`` or ``refuse``; ``None`` is the default."""
 DuplicatePolicy = str | OnDuplicateCall
-"""What ``on_duplicate`` may be: one of the three words, or a function that says one of them."""
+"""What ``on_duplicate`` may be: one of the three words, or a function that returns one."""

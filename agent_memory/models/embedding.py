@@ -1,4 +1,4 @@
-"""Vectors: the model that a file's come from, texts that wait for one, a move to them (A)."""
+"""The migration to search by meaning: its plan and its progress (A)."""
 
 from datetime import datetime
 from typing import Final, Literal, Self
@@ -18,9 +18,10 @@ _TOKENS_PER_MEMORY: Final = 50
 
 
 class MigrationPlan(Record):
-    """What a move will take: memories, tokens, seconds, dollars.
+    """What a migration will take: memories, tokens, seconds, dollars.
 
-    ``to_embed`` is how many of the memories have no vector yet: a move that was stopped goes on.
+    ``to_embed`` is the number of memories without a vector: a migration that was interrupted
+    continues.
     """
 
     agent_id: str
@@ -39,7 +40,7 @@ class MigrationPlan(Record):
 
     @classmethod
     def create(cls, agent_id: str, metadata: AgentMetadata) -> Self:
-        """Estimate: 5 s a batch of 100, 50 tokens a memory at the model's price."""
+        """Return an estimate: 5 s per batch of 100, 50 tokens per memory at the model's price."""
         count = metadata.memory_count
         batches = -(-count // MIGRATION_BATCH_SIZE)
         default = EMBEDDING_MODELS["text-embedding-3-small"]
@@ -60,7 +61,7 @@ class MigrationPlan(Record):
 
 
 class MigrationProgress(Record):
-    """How far a move is."""
+    """The progress of a migration."""
 
     plan: MigrationPlan
     status: Literal["pending", "running", "completed", "failed", "rolled_back"]
@@ -73,13 +74,13 @@ class MigrationProgress(Record):
     can_retry: bool = True
 
     def percent_complete(self) -> float:
-        """Return 0 to 100; a move of nothing is complete."""
+        """Return 0 to 100; a migration of no memories is complete."""
         if self.plan.memory_count == 0:
             return 100.0
         return self.memories_processed / self.plan.memory_count * 100.0
 
     def elapsed_seconds(self, now: datetime | None = None) -> float | None:
-        """Return the seconds since it started, until it ended or ``now``."""
+        """Return the seconds from the start to the end, or to ``now`` if it has not ended."""
         if self.started_at is None:
             return None
         return ((self.completed_at or now or now_utc()) - self.started_at).total_seconds()

@@ -1,10 +1,10 @@
-"""What tables keep of vectors: the model that they come from, and texts that wait for one."""
+"""The rows of embedding tables: models, and texts that are waiting to be embedded."""
 
 from typing import Literal, NamedTuple
 
 
 class EmbeddingModel(NamedTuple):
-    """A model whose vectors are in a file; the fields are those of the table."""
+    """A model whose vectors are in a file; the fields are the columns of its table."""
 
     model_id: int
     model: str
@@ -17,7 +17,7 @@ class EmbeddingModel(NamedTuple):
     is_indexed: bool
 
     def is_same(self, other: "EmbeddingModel") -> bool:
-        """Return whether the two can be compared: the model, its size, who made them."""
+        """Return whether the two can be compared: the same model, dimensions and server."""
         return (self.model, self.dimensions, self.base_url) == (
             other.model,
             other.dimensions,
@@ -26,9 +26,9 @@ class EmbeddingModel(NamedTuple):
 
 
 class QueuedMemory(NamedTuple):
-    """A memory that something happened to since the embeddings were last looked at.
+    """A memory that has changed since the embeddings were last brought up to date.
 
-    ``text`` is ``None`` where the memory is gone, and where its bytes are no text.
+    ``text`` is ``None`` if the memory was deleted, or if its bytes are not valid text.
     """
 
     row_id: int
@@ -39,7 +39,7 @@ class QueuedMemory(NamedTuple):
 
 
 class PendingText(NamedTuple):
-    """A memory whose embedding is missing or of another text, by its row number."""
+    """A memory whose embedding is missing or outdated, by its row number."""
 
     row_id: int
     text: str

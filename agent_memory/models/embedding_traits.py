@@ -1,10 +1,10 @@
-"""What is known of embedding models: what A says of them, and what was found out."""
+"""The properties of embedding models: those that A lists, and those that were measured."""
 
 from typing import Final, TypedDict
 
 
 class EmbeddingModelSpec(TypedDict):
-    """What A says of an embedding model: numbers a vector, dollars, tokens a text."""
+    """What A lists of an embedding model: components of a vector, dollars, tokens per text."""
 
     dimensions: int
     cost_per_1k_tokens: float
@@ -26,17 +26,17 @@ EMBEDDING_MODELS: Final[dict[str, EmbeddingModelSpec]] = {
 
 
 class ModelTraits(TypedDict):
-    """What was found out about an embedding model.
+    """What was measured of an embedding model.
 
-    ``similarity_floor`` is the cosine, seen from the middle of a store, below which two texts have
-    nothing to do with each other: nine of ten questions that are foreign to a store have no memory
-    above it. ``vector_weight`` is how much a cosine of 0.5 counts in a search, where the words
-    count 1; ``texts_per_second`` about how many short texts it embeds.
+    ``similarity_floor`` is the cosine, measured from the mean of a store, below which two texts are
+    unrelated: for nine of ten questions unrelated to a store, no memory is above it.
+    ``vector_weight`` is how much a cosine of 0.5 counts in a search, where the words count 1;
+    ``texts_per_second`` is roughly how many short texts it embeds.
 
-    A weight is the model's, and not the store's: the spread of the cosines of a store's own
-    memories was tried as the unit. It is what tells E5 from MiniLM on one corpus (0.148 and 0.178
-    on LoCoMo, 0.080 and 0.097 on packages in German, and a weight went with its cube), but from
-    corpus to corpus it would raise the weight of both sixfold where they are best left alone.
+    A weight belongs to the model, not to the store. The spread of the cosines of a store's own
+    memories was tried as the unit: it is what distinguishes E5 from MiniLM on one corpus (0.148 and
+    0.178 on LoCoMo, 0.080 and 0.097 on packages in German, with the weight following its cube), but
+    from corpus to corpus it would raise the weight of both sixfold where they are best left alone.
     """
 
     similarity_floor: float
@@ -49,14 +49,14 @@ _WORDLLAMA: Final[ModelTraits] = {
     "vector_weight": 1.1,
     "texts_per_second": 3_000,
 }
-# Of seven corpora each one, left out, has the others choose 1.4 (LoCoMo 2.0): more than 1.1 costs
-# LoCoMo's observations over half a point.
+# With each of seven corpora left out in turn, the others choose 1.4 (without LoCoMo 2.0); but more
+# than 1.1 costs LoCoMo's observations over half a point.
 _MINILM: Final[ModelTraits] = {
     "similarity_floor": 0.4,
     "vector_weight": 1.1,
     "texts_per_second": 100,
 }
-# Set with care, not measured: that needs a key. The pace is A's, 5 s a batch of 100.
+# Cautious guesses, not measured: that needs a key. The rate is A's, 5 s per batch of 100.
 _OPENAI: Final[ModelTraits] = {
     "similarity_floor": 0.4,
     "vector_weight": 0.8,
@@ -68,7 +68,7 @@ MODEL_TRAITS: Final[dict[str, ModelTraits]] = {
     "wordllama-l2-supercat-64": _WORDLLAMA,
     "all-MiniLM-L6-v2": _MINILM,
     "all-MiniLM-L6-v2-int8": _MINILM,
-    # Of seven corpora each one, left out, has the others choose 3.0; 1.6 to 3.0 are within 1.2.
+    # With each of seven corpora left out in turn, the others choose 3.0; 1.6 to 3.0 are within 1.2.
     "multilingual-e5-small-q4": {
         "similarity_floor": 0.325,
         "vector_weight": 2.4,
@@ -79,6 +79,6 @@ MODEL_TRAITS: Final[dict[str, ModelTraits]] = {
 }
 
 DEFAULT_VECTOR_WEIGHT: Final = 0.8
-"""The weight of a model of which none is known: less than that of any that was measured."""
+"""The weight of an unknown model: less than that of any that was measured."""
 DEFAULT_SIMILARITY_FLOOR: Final = 0.4
-"""Its floor: that of MiniLM and wordllama."""
+"""The floor of an unknown model: that of MiniLM and wordllama."""

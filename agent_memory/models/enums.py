@@ -1,4 +1,4 @@
-"""The words that memories are described with, of documents A to E."""
+"""The enumerations that describe memories, from documents A to E."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 
 class MemoryCategory(StrEnum):
-    """What a memory is about. An agent's configuration may add its own words."""
+    """What a memory is about. An agent's configuration may add its own categories."""
 
     PREFERENCE = "preference"
     DECISION = "decision"
@@ -21,12 +21,12 @@ class MemoryCategory(StrEnum):
 
     @classmethod
     def all_values(cls) -> set[str]:
-        """Return the nine words."""
+        """Return the nine categories."""
         return {category.value for category in cls}
 
 
 class ObservationType(StrEnum):
-    """What an observation captured by a hook is about: the words of ``MemoryCategory``."""
+    """What an observation captured by a hook is about: the values of ``MemoryCategory``."""
 
     PREFERENCE = "preference"
     DECISION = "decision"
@@ -40,7 +40,7 @@ class ObservationType(StrEnum):
 
 
 class MemoryOrder(StrEnum):
-    """How ``list_recent`` sorts memories; what is alike comes newest first."""
+    """How ``list_recent`` sorts memories; ties are sorted newest first."""
 
     NEWEST = "newest"
     OLDEST = "oldest"
@@ -67,7 +67,7 @@ class Importance(StrEnum):
 
 
 class TaskStatus(StrEnum):
-    """How far a task is."""
+    """The status of a task."""
 
     COMPLETED = "completed"
     IN_PROGRESS = "in-progress"
@@ -90,7 +90,7 @@ class StorageBackend(StrEnum):
 
 
 class MatchType(StrEnum):
-    """How a search found a memory. By the graph alone, only where that was asked for."""
+    """How a search found a memory; ``graph`` only if the search was asked to use the graph."""
 
     SCRATCHPAD = "scratchpad"
     VECTOR = "vector"
@@ -108,7 +108,7 @@ class HistoryEvent(StrEnum):
 
 
 class EventName(StrEnum):
-    """What is told of a memory while it is used."""
+    """The names of the events that a memory reports while it is used."""
 
     STORED = "memory:stored"
     SEARCHED = "memory:searched"
@@ -122,7 +122,7 @@ class EventName(StrEnum):
 
 
 class OnDuplicate(StrEnum):
-    """What is done with a text that is stored already: keep both, merge it, or refuse it."""
+    """What to do with a text that is stored already: keep both, merge it, or refuse it."""
 
     KEEP = "keep"
     MERGE = "merge"
@@ -130,15 +130,15 @@ class OnDuplicate(StrEnum):
 
 
 def is_decision(value: object) -> TypeGuard[str]:
-    """Return whether a value says what is done with a duplicate."""
+    """Return whether a value says what to do with a duplicate."""
     return isinstance(value, str) and value in list(OnDuplicate)
 
 
 class OnSecret(StrEnum):
-    """What is done with a secret in what is to be stored.
+    """What to do with a secret in a memory that is to be stored.
 
-    ``warn``: it is stored, and told. ``mask``: it is replaced before anything is written.
-    ``refuse``: nothing is stored. ``keep``: it is not looked for.
+    ``warn`` stores it and reports it. ``mask`` replaces it before anything is written. ``refuse``
+    stores nothing. ``keep`` does not look for secrets.
     """
 
     WARN = "warn"
@@ -148,5 +148,5 @@ class OnSecret(StrEnum):
 
 
 def is_secret_decision(value: object) -> TypeGuard[str]:
-    """Return whether a value says what is done with a secret."""
+    """Return whether a value says what to do with a secret."""
     return isinstance(value, str) and value in list(OnSecret)

@@ -1,4 +1,4 @@
-"""What happens in a memory, as it is told to those who listen."""
+"""The events that a memory reports to its listeners."""
 
 from typing import Any
 
@@ -11,8 +11,8 @@ from agent_memory.models.record import Record
 class MemoryEvent(Record, frozen=True):
     """Something that happened in one agent's memory.
 
-    ``name`` is one of ``EventName``, ``data`` has the fields of that event. The text of queries and
-    memories is in it only where it was asked for.
+    ``name`` is one of ``EventName``, ``data`` has the fields of that event. It contains the text of
+    queries and memories only if that was requested.
     """
 
     name: str
@@ -22,7 +22,7 @@ class MemoryEvent(Record, frozen=True):
     data: dict[str, Any] = Field(default_factory=dict)
 
     def payload(self) -> dict[str, Any]:
-        """Return the payload: the fields of the event with whose it is and when, as JSON data."""
+        """Return the payload: the event's fields with its agent, session and time, as JSON data."""
         return {
             "agent_id": self.agent_id,
             "timestamp": self.model_dump(mode="json", include={"timestamp"})["timestamp"],

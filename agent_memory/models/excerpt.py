@@ -1,4 +1,4 @@
-"""What is asked and shown of a memory without the models, as plain tuples named like them."""
+"""Search filters and results without the models: plain tuples with the same field names."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class MemoryExcerpt(NamedTuple):
-    """The fields of a ``Memory`` that are shown, each as it is there: a plain tuple.
+    """The fields of a ``Memory`` that are shown, with the same values: a plain tuple.
 
-    A program that only shows memories need not wait until the models are imported.
+    A program that only shows memories need not wait for the models to be imported.
     """
 
     id: str
@@ -34,10 +34,10 @@ class MemoryExcerpt(NamedTuple):
 
 
 class SearchFilterValues(NamedTuple):
-    """What a memory must be like to be found, named as in ``SearchFilters``; ``of`` makes one.
+    """Search filters with the names of ``SearchFilters``; ``of`` creates one.
 
-    Of the fields there, these are those that need no model to be checked. The others are as they
-    are where they are not given.
+    It supports the fields of ``SearchFilters`` that need no model to be checked. The others always
+    have their defaults.
     """
 
     user_id: str | None = None
@@ -60,14 +60,14 @@ class SearchFilterValues(NamedTuple):
 
     @classmethod
     def takes(cls, names: Iterable[str]) -> bool:
-        """Return whether all of these fields of ``SearchFilters`` can be given here."""
+        """Return whether all of these fields of ``SearchFilters`` are supported here."""
         return {*names} <= _CHECKED_HERE
 
     @classmethod
     def of(cls, filters: Mapping[str, Any]) -> Self:
         """Return the filters that a mapping describes, checked as ``SearchFilters`` checks them.
 
-        Raises ``ValidationError`` that names the field.
+        Raises a ``ValidationError`` that names the field.
         """
         if not isinstance(filters, Mapping):
             raise ValidationError.of("filters", "must be a mapping", filters)
@@ -80,7 +80,7 @@ class SearchFilterValues(NamedTuple):
         return cls(**checked)
 
     def applied(self) -> dict[str, Any]:
-        """Return those that are not as by default, as JSON data."""
+        """Return the filters that differ from their defaults, as JSON data."""
         defaults = self._field_defaults
         fields = self._asdict().items()
         return {name: value for name, value in fields if value != defaults[name]}
@@ -92,7 +92,7 @@ _CHECKED_HERE: Final = frozenset(SearchFilterValues._fields[:6])
 def _checked(name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
     """Return the value of a filter, or raise ``ValueError``."""
     if not SearchFilterValues.takes([name]):
-        raise ValueError(f"is not filtered by here: by {', '.join(sorted(_CHECKED_HERE))}")
+        raise ValueError(f"is not supported here: use {', '.join(sorted(_CHECKED_HERE))}")
     if value is None:
         return SearchFilterValues._field_defaults[name]
     is_list = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
@@ -123,7 +123,7 @@ class HitValues(NamedTuple):
 
 
 class NearMissValues(NamedTuple):
-    """What nearly was a hit, named as in ``NearMiss``."""
+    """A memory that was nearly a hit, named as in ``NearMiss``."""
 
     memory_id: str
     content: str

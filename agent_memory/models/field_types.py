@@ -1,7 +1,7 @@
 """The types of fields that models share: a Pydantic annotation for each rule of ``fields``.
 
-They stand apart from the rules, and from ``times``: what reads a file has no need of Pydantic,
-whose import takes longer than a search.
+They are separate from the rules, and from ``times``, because code that reads a file does not need
+Pydantic, whose import takes longer than a search.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agent_memory.models.times import parse_end, parse_time, to_utc
 
 
 def _refuse_scalar_text(value: object) -> object:
-    """Refuse one text where a list is meant: ``tags="db"`` would become ``["d", "b"]``."""
+    """Refuse a single text instead of a list: ``tags="db"`` would become ``["d", "b"]``."""
     if isinstance(value, str | bytes):
         raise ValueError("give a list of texts, such as ['database']")  # noqa: TRY004 - pydantic
     return list(value) if isinstance(value, tuple | set | frozenset) else value
@@ -46,7 +46,7 @@ def _read_end(value: object) -> object:
 
 
 def _read_time(value: object) -> object:
-    """Refuse numbers, which would be taken for seconds since 1970."""
+    """Refuse numbers, which Pydantic would take for seconds since 1970."""
     if isinstance(value, str):
         return parse_time(value)
     if isinstance(value, int | float):
@@ -55,13 +55,13 @@ def _read_time(value: object) -> object:
 
 
 UtcDatetime = Annotated[datetime, BeforeValidator(_read_time), AfterValidator(to_utc)]
-"""A field that takes a time, or ISO 8601 text, and holds it in UTC."""
+"""A field for a time in UTC; it accepts a datetime or ISO 8601 text."""
 UtcEnd = Annotated[datetime, BeforeValidator(_read_end), AfterValidator(to_utc)]
-"""The same for the end of a span: a date alone ends with its day."""
+"""The same for the end of a range: a date alone ends with its day."""
 
 
 def is_clean_text(value: object) -> bool:
-    """Return whether a field of text takes a value as it is: an address that does is no secret."""
+    """Return whether a text field accepts a value unchanged: an address that is, is not secret."""
     try:
         return value is None or (isinstance(value, str) and clean_text(value) == value)
     except ValueError:
@@ -69,7 +69,7 @@ def is_clean_text(value: object) -> bool:
 
 
 def covered(value: object) -> SecretStr | None:
-    """Return what may be secret so that no error shows it; what is no text is refused later."""
+    """Wrap a possible secret so that no error shows it; anything but a text is refused later."""
     if value is None or isinstance(value, SecretStr):
         return value
     return SecretStr(value.strip() if isinstance(value, str) else " ")

@@ -1,7 +1,7 @@
-"""The rules of a memory's parts: agent id, memory id, content, tags, metadata.
+"""The rules for the parts of a memory: agent id, memory id, content, tags, metadata.
 
-``validate_…`` and ``normalize_tags`` are document A's, with its mistakes put right; ``clean_…``
-return the value as it is stored, or raise ``ValueError`` with what to do.
+``validate_…`` and ``normalize_tags`` are document A's, with its mistakes corrected; ``clean_…``
+return the value as it is stored, or raise a ``ValueError`` that says what to do.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from agent_memory.models.limits import (
 
 _AGENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _UNNAMED_SESSION: Final = re.compile(r"session-[0-9a-f]{12}|sqlite3")
-"""The name that ``choose_session_name`` makes, and what the file says of a row that another program
-inserted."""
+"""The names that ``choose_session_name`` generates, and the default in the file's schema for a row
+that another program inserted."""
 _MEMORY_ID: Final = re.compile(r"[A-Za-z0-9_.:-]{1,128}")
-# Windows opens these as devices, whatever directory they stand in.
+# Windows opens these as devices, whatever directory they are in.
 _WINDOWS_DEVICES: Final = frozenset(
     {"con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(1, 10))}
 )
 _MAX_METADATA_DEPTH: Final = 20
 _DEEPEST_WALKED: Final = 100
-"""Pydantic writes 255 levels, and Python's own stack ends some hundreds further down."""
+"""Pydantic serializes 255 levels, and Python's own stack ends a few hundred levels further."""
 MAX_SCOPE_ID_LENGTH: Final = 128
-"""Characters of the id of a user or a run."""
+"""Characters in the id of a user or a run."""
 
 
 def validate_agent_id(agent_id: str) -> bool:
-    r"""Return whether an agent id may be used.
+    r"""Return whether an agent id is valid.
 
-    It has 1 to 64 letters, digits, hyphens and underscores, from the first character to the last
-    (not even a last line end), and is not the name of a Windows device.
+    It has 1 to 64 letters, digits, hyphens and underscores and nothing else (not even a final
+    newline), and is not the name of a Windows device.
     """
     return (
         isinstance(agent_id, str)
@@ -57,17 +57,17 @@ is_valid_agent_id = validate_agent_id
 
 
 def is_key(text: str) -> bool:
-    """Return whether a key has only characters that an HTTP header can hold.
+    """Return whether a key consists only of characters that an HTTP header can hold.
 
-    With another one the client's own error would print the key.
+    With any other, the client's own error would print the key.
     """
     return all("!" <= letter <= "~" for letter in text)
 
 
 def sanitize_agent_id(agent_id: str) -> str:
-    """Drop what an agent id cannot have, and cut it at 64 characters.
+    """Remove the characters that an agent id cannot have, and cut it at 64.
 
-    What is left may still be no agent id: an empty text, or a device's name.
+    The result may still be invalid: an empty text, or a device's name.
     """
     return re.sub(r"[^A-Za-z0-9_-]", "", agent_id)[:64]
 
@@ -83,7 +83,7 @@ def clean_agent_id(agent_id: str) -> str:
 
 
 def is_memory_id(memory_id: object) -> bool:
-    """Return whether a memory can have this id at all."""
+    """Return whether this is a valid memory id."""
     return isinstance(memory_id, str) and _MEMORY_ID.fullmatch(memory_id) is not None
 
 
@@ -98,7 +98,7 @@ def clean_memory_id(memory_id: str) -> str:
 
 
 def _fault_of_text(text: str) -> str | None:
-    """Say what keeps a text from being stored by SQLite as it is, if anything."""
+    """Return why SQLite cannot store a text unchanged, or ``None`` if it can."""
     if "\x00" in text:
         return "has a NUL character, at which other SQLite tools would cut it: remove it"
     if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
@@ -107,7 +107,7 @@ def _fault_of_text(text: str) -> str | None:
 
 
 def _is_blank(text: str) -> bool:
-    """Return whether a text shows nothing: white space, controls, zero-width characters."""
+    """Return whether nothing of a text is visible: white space, controls, zero-width characters."""
     return not text[:1].isalnum() and all(
         letter.isspace() or unicodedata.category(letter) in ("Cf", "Cc") for letter in text
     )
@@ -116,7 +116,7 @@ def _is_blank(text: str) -> bool:
 def validate_memory_content(content: str) -> tuple[bool, str | None]:
     """Return whether a content may be stored, and if not, why.
 
-    It has at least one character that can be seen, and 10,000 characters (code points) at most.
+    It has at least one visible character, and at most 10,000 characters (code points).
     """
     if _is_blank(content):
         return False, "Content cannot be empty"
@@ -139,7 +139,7 @@ def clean_content(content: str) -> str:
 
 
 def validate_tags(tags: list[str]) -> tuple[bool, str | None]:
-    """Return whether tags may be stored, and if not, why: 20 of 50 characters at most."""
+    """Return whether tags may be stored, and if not, why: at most 20, of up to 50 characters."""
     if len(tags) > MAX_TAGS_PER_MEMORY:
         return False, f"Too many tags (maximum {MAX_TAGS_PER_MEMORY}, got {len(tags)})"
     for number, tag in enumerate(tags, 1):
@@ -155,7 +155,7 @@ def validate_tags(tags: list[str]) -> tuple[bool, str | None]:
 
 
 def normalize_tags(tags: Iterable[str]) -> list[str]:
-    """Strip and lower-case tags, drop empty ones and repetitions, and keep the order.
+    """Strip and lower-case tags, drop empty and repeated ones, and keep the order.
 
     (A passed them through ``set``, so that their order changed from run to run.)
     """
@@ -172,7 +172,7 @@ def clean_tags(tags: list[str]) -> list[str]:
 
 
 def clean_text(text: str) -> str:
-    """Return a text that the file can hold, or raise ``ValueError``."""
+    """Return a text that the file can store, or raise ``ValueError``."""
     if fault := _fault_of_text(text):
         raise ValueError(f"the text {fault}")
     return text
@@ -188,7 +188,7 @@ def clean_label(label: str) -> str:
 def clean_scope_id(scope_id: str) -> str:
     """Return the id of a user or a run, or raise ``ValueError``.
 
-    It is any id that people have (a UUID, an e-mail address, ``auth0|5f7c``): 1 to 128 printable
+    Common ids are accepted (a UUID, an e-mail address, ``auth0|5f7c``): 1 to 128 printable
     characters, with no space at either end.
     """
     if not 1 <= len(scope_id) <= MAX_SCOPE_ID_LENGTH:
@@ -204,12 +204,12 @@ def clean_scope_id(scope_id: str) -> str:
 
 
 def new_memory_id() -> str:
-    """Make an id: ``mem-`` and 12 hexadecimal digits."""
+    """Return a new id: ``mem-`` and 12 hexadecimal digits."""
     return f"mem-{os.urandom(6).hex()}"
 
 
 def choose_session_name(name: str | None) -> str:
-    """Return the session's name: given, else from the environment, else a new one.
+    """Return the session's name: the argument, else the environment variable, else a new name.
 
     Raises ``ValidationError``.
     """
@@ -222,12 +222,12 @@ def choose_session_name(name: str | None) -> str:
         raise ValidationError.of("session_id", str(error), chosen) from error
 
 
-@lru_cache(maxsize=4_096)  # a search asks for each of hundreds of rows, mostly of a few sessions
+@lru_cache(maxsize=4_096)  # a search calls it for hundreds of rows, mostly of a few sessions
 def is_named_session(session: str) -> bool:
-    """Return whether a session has a name that somebody gave it.
+    """Return whether a session was named by somebody.
 
-    What it stores belongs together then: a conversation, a run. What one process stores without a
-    name may have nothing to do with each other.
+    What a named session stores belongs together: a conversation, a run. What a process stores
+    without a name may be unrelated.
     """
     return _UNNAMED_SESSION.fullmatch(session) is None
 
@@ -235,14 +235,14 @@ def is_named_session(session: str) -> bool:
 def clean_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return metadata as plain JSON data, or raise ``ValueError``.
 
-    Keys are texts; values are texts, finite numbers, booleans, ``None``, and lists and mappings
-    of these, 20 deep at most.
+    Keys are strings; values are strings, finite numbers, booleans, ``None``, and lists and mappings
+    of these, nested at most 20 deep.
     """
     return {clean_key(key): _plain(value, str(key), 1) for key, value in metadata.items()}
 
 
 def is_bottomless(value: object) -> bool:
-    """Return whether JSON data is nested so deep that not everything can walk through it."""
+    """Return whether JSON data is nested too deep for some code to walk through it."""
     inner = [value]
     for _ in range(_DEEPEST_WALKED):
         nested = [item for item in inner if isinstance(item, list | dict)]
@@ -265,7 +265,7 @@ def clean_key(key: object) -> str:
 
 
 def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON data
-    """Check one value of metadata; ``path`` says where it stands."""
+    """Check one value of metadata; ``path`` says where it is."""
     if depth > _MAX_METADATA_DEPTH:
         raise ValueError(f"metadata {path:.100} is nested over {_MAX_METADATA_DEPTH} deep")
     if isinstance(value, str):
@@ -285,7 +285,7 @@ def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON 
 
 
 def _refuse_number(value: float | None, path: str) -> None:
-    """Raise ``ValueError`` for a number that JSON, or the next reader of it, cannot hold."""
+    """Raise ``ValueError`` for a number that JSON, or its next reader, cannot represent."""
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"metadata {path:.100} is {value}, which JSON cannot hold")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -294,26 +294,26 @@ def _refuse_number(value: float | None, path: str) -> None:
 
 _ENCODER: Final = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False
-)  # once: json.dumps() makes one for each call
+)  # json.dumps() would create one for each call
 
 
 def to_json(value: object) -> str:
-    """Write JSON as the file holds it: readable, without white space, text as it is."""
+    """Return JSON as the file holds it: without white space, and with non-ASCII text unescaped."""
     return _ENCODER.encode(value)
 
 
 def finite_or_text(text: str) -> float | str:
-    """Return a number of JSON, or its text if no float is as large: JSON cannot hold infinity."""
+    """Return a JSON number, or its text if it exceeds a float: JSON has no infinity."""
     number = float(text)
     return number if math.isfinite(number) else text
 
 
 def integer_or_text(text: str) -> int | str:
-    """Return an integer of JSON, or its text if it has over 64 bits."""
+    """Return a JSON integer, or its text if it has more than 64 bits."""
     return int(text) if len(text) <= 20 and -(2**63) <= int(text) < 2**63 else text
 
 
 decode_json: Final = json.JSONDecoder(
     parse_int=integer_or_text, parse_float=finite_or_text, parse_constant=str
 ).decode
-"""Reads JSON of another program, what no number here can be as its text: 9e999, 10^30, NaN."""
+"""Parses another program's JSON; numbers that cannot be stored stay text: 9e999, 10^30, NaN."""

@@ -1,7 +1,7 @@
-"""The graph of what memories speak of: entities, relationships, and changes to them (C, 7 to 9).
+"""The graph of entities in memories: relationships between them, and changes (C, 7 to 9).
 
 ``Entity``, ``Relationship`` and ``GraphUpdates`` are C's, in exactly its JSON. The others are what
-the verbs of ``MemoryGraph`` return: they tell since when and until when something holds, too.
+the verbs of ``MemoryGraph`` return, and include the period in which a relationship holds.
 """
 
 import re
@@ -16,11 +16,11 @@ from agent_memory.models.fields import clean_text
 from agent_memory.models.record import Record, SparseRecord
 
 USER_NAME: Final = "USER_ID"
-"""The name of the user that a graph is of, as C writes it."""
+"""The name of the user to whom a graph belongs, as C writes it."""
 USER_ALIASES: Final = ("user", "I", "me")
-"""What C's example gives the user as aliases; ``entity`` and the other verbs know more."""
+"""The user's aliases in C's example; ``entity`` and the other verbs know more."""
 EXCLUSIVE: Final = frozenset({"lives_in", "works_at", "works_as", "is_married_to", "is_named"})
-"""The relationships that an entity has to one other at a time: a new one closes the older one."""
+"""The relationships that an entity has to only one other at a time: a new one closes the old."""
 
 _USER_KEYS: Final = frozenset({"user_id", "user", "the user", "i", "me", "myself"})
 _PARTS: Final = re.compile(r"[\s_-]+")
@@ -31,7 +31,7 @@ _LONGEST_RELATIONSHIP: Final = 100
 def clean_name(name: str) -> str:
     """Return the name of an entity with single spaces, or raise ``ValueError``.
 
-    It has 1 to 200 characters, none of which is a control character.
+    It has 1 to 200 characters, and no control characters.
     """
     line = " ".join(clean_text(name).split())
     if not 0 < len(line) <= _LONGEST_NAME:
@@ -42,7 +42,7 @@ def clean_name(name: str) -> str:
 
 
 def clean_relationship(relationship: str) -> str:
-    """Return a relationship as the file holds it, ``lives_in`` for "Lives in", or raise.
+    """Return a relationship in its stored form, such as ``lives_in`` for "Lives in".
 
     It has 1 to 100 characters. Raises ``ValueError``.
     """
@@ -56,10 +56,10 @@ def clean_relationship(relationship: str) -> str:
 
 
 def name_key(name: str, user_id: str | None = None) -> str:
-    """Return what names that mean the same have in common.
+    """Return a key that is the same for all names with the same meaning.
 
-    Case, white space and forms of Unicode do not count; "I", "me" and "user" are the user, and so
-    is the ``user_id`` itself.
+    Case, white space and Unicode forms are ignored; "I", "me" and "user" are the user, and so is
+    the ``user_id`` itself.
     """
     key = " ".join(unicodedata.normalize("NFKC", name).lower().split())
     is_user = key in _USER_KEYS or (user_id is not None and key == user_id.lower())
@@ -87,7 +87,7 @@ Confidence = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class _Metadata(SparseRecord):
-    """Whose something is, and how sure it is."""
+    """The owner and the confidence of an entity or a relationship."""
 
     user_id: Label
     agent_id: Label | None = None
@@ -98,13 +98,13 @@ class _Metadata(SparseRecord):
 
 
 class EntityMetadata(_Metadata):
-    """Whose an entity is, how sure it is, and which memories speak of it."""
+    """The owner and the confidence of an entity, and the memories that mention it."""
 
     source_memory_ids: list[MemoryId]
 
 
 class Entity(SparseRecord):
-    """Somebody or something that memories speak of."""
+    """A person or thing that memories mention."""
 
     id: MemoryId
     name: Name
@@ -114,14 +114,14 @@ class Entity(SparseRecord):
 
 
 class RelationshipMetadata(_Metadata):
-    """Whose a relationship is, how sure it is, and which memory says so."""
+    """The owner and the confidence of a relationship, and the memory that states it."""
 
     source_memory_id: MemoryId | None = None
     temporal_context: Text | None = None
 
 
 class Relationship(SparseRecord):
-    """What holds between two entities, which are given by their names."""
+    """A relationship between two entities, which are given by name."""
 
     id: MemoryId
     source: Name
@@ -131,7 +131,7 @@ class Relationship(SparseRecord):
 
 
 class GraphAction(StrEnum):
-    """What is done with a relationship."""
+    """What to do with a relationship."""
 
     UPDATE = "UPDATE"
     ADD = "ADD"
@@ -141,9 +141,9 @@ class GraphAction(StrEnum):
 class GraphUpdate(SparseRecord):
     """One change of the graph.
 
-    An UPDATE closes the relationship ``old_relationship`` of the two and opens ``relationship``.
-    Without ``old_relationship`` it is the target that changes: the one relationship of that name
-    which the source has is closed.
+    An UPDATE closes the relationship ``old_relationship`` between the two and opens
+    ``relationship``. Without ``old_relationship`` it changes the target: the one relationship of
+    that name that the source has is closed.
     """
 
     action: GraphAction
@@ -156,7 +156,7 @@ class GraphUpdate(SparseRecord):
 
 
 class GraphUpdatesMetadata(SparseRecord, protected_namespaces=()):
-    """When changes of the graph were decided, and by what."""
+    """When the changes of the graph were decided, and by which model."""
 
     processing_time: UtcDatetime
     model_used: Text
@@ -164,7 +164,7 @@ class GraphUpdatesMetadata(SparseRecord, protected_namespaces=()):
 
 
 class GraphUpdates(SparseRecord):
-    """Changes of the graph, in their order."""
+    """Changes of the graph, in order."""
 
     updates: list[GraphUpdate]
     metadata: GraphUpdatesMetadata | None = None
@@ -174,9 +174,10 @@ class GraphUpdates(SparseRecord):
 
 
 class EntityView(SparseRecord):
-    """An entity of the graph, with the memories that speak of it and are there.
+    """An entity of the graph, with the existing memories that mention it.
 
-    ``user_id`` is whose graph it is in, ``None`` for the agent's own; ``agent_id`` whose file.
+    ``user_id`` is the user whose graph it is in, ``None`` for the agent's own; ``agent_id`` is the
+    agent whose file it is in.
     """
 
     id: str
@@ -192,7 +193,7 @@ class EntityView(SparseRecord):
     source_memory_ids: list[str] = Field(default_factory=list)
 
     def record(self) -> Entity:
-        """Return it as an ``Entity``. What is in no user's graph is told as the agent's."""
+        """Return it as an ``Entity``. An entity of no user's graph is given to the agent."""
         return Entity.model_construct(
             id=self.id,
             name=self.name,
@@ -211,10 +212,10 @@ class EntityView(SparseRecord):
 
 
 class EdgeView(SparseRecord):
-    """A relationship of the graph, with the time in which it holds.
+    """A relationship of the graph, with the period in which it holds.
 
-    It holds from ``valid_from`` on, up to ``valid_to`` but not at that moment; without one it still
-    does. ``source_memory_ids`` are the memories that say so and are there.
+    It holds from ``valid_from`` (inclusive) to ``valid_to`` (exclusive), or until now if that is
+    ``None``. ``source_memory_ids`` are the existing memories that state it.
     """
 
     id: str
@@ -255,17 +256,18 @@ class EdgeView(SparseRecord):
 
 
 class GraphExcerpt(SparseRecord):
-    """What one memory says: the entities and the relationships that were read from it."""
+    """The entities and relationships that were extracted from one memory."""
 
     entities: list[EntityView] = Field(default_factory=list)
     relationships: list[EdgeView] = Field(default_factory=list)
 
 
 class GraphChange(SparseRecord):
-    """What became of one change of the graph.
+    """The outcome of one change of the graph.
 
-    ``opened`` is the relationship that holds from now on, ``closed`` are those that do no more.
-    ``note`` tells what was done otherwise than asked, and why; ``refused`` that nothing was done.
+    ``opened`` is the relationship that holds from now on, ``closed`` are those that no longer do.
+    ``note`` says what was done differently than asked, and why; ``refused`` means that nothing was
+    done.
     """
 
     action: GraphAction
@@ -279,18 +281,18 @@ class GraphChange(SparseRecord):
 
 
 class GraphReport(Record, frozen=True):
-    """What became of changes of the graph, in their order."""
+    """The outcomes of changes of the graph, in order."""
 
     changes: list[GraphChange]
 
     @property
     def refused(self) -> list[GraphChange]:
-        """Return those of which nothing was done."""
+        """Return the changes that were not applied."""
         return [change for change in self.changes if change.refused]
 
 
 class Neighbour(SparseRecord):
-    """An entity near another one, and over how many relationships it is reached."""
+    """An entity near another one; ``distance`` is the number of relationships between them."""
 
     id: str
     name: str
@@ -299,9 +301,9 @@ class Neighbour(SparseRecord):
 
 
 class Neighbourhood(Record, frozen=True):
-    """What is near an entity: its neighbours, nearest first, and the relationships between.
+    """The surroundings of an entity: its neighbours, nearest first, and their relationships.
 
-    ``truncated`` tells that there are more than were looked at.
+    ``truncated`` means that there are more than were considered.
     """
 
     name: str
@@ -311,10 +313,10 @@ class Neighbourhood(Record, frozen=True):
 
 
 class GraphPath(Record, frozen=True):
-    """A shortest way from one entity to another, whatever way its relationships point.
+    """A shortest path between two entities, ignoring the direction of relationships.
 
-    ``names`` are the entities on it, from first to last. Where there is none, ``found`` is false,
-    and ``truncated`` tells whether the search ended early: then there may be one.
+    ``names`` are the entities on it, from first to last. If no path was found, ``found`` is false,
+    and ``truncated`` says whether the search stopped early, so that there may still be one.
     """
 
     names: list[str] = Field(default_factory=list)
@@ -323,5 +325,5 @@ class GraphPath(Record, frozen=True):
     truncated: bool = False
 
     def __bool__(self) -> bool:
-        """Return whether there is a way."""
+        """Return whether a path was found."""
         return self.found

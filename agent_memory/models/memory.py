@@ -1,4 +1,4 @@
-"""One memory, what is asked of it, and what became of it."""
+"""One memory, its input and changes, and its history."""
 
 from datetime import datetime
 from typing import Any
@@ -15,9 +15,9 @@ from agent_memory.models.times import age_in_days, now_utc
 
 
 class _GivenFields(SharedFields):
-    """The fields as a caller may give them: ids of users and runs are those a session can have.
+    """The fields as a caller may give them: user and run ids must be valid in a session.
 
-    A file may hold others, which an older version or another program wrote.
+    A file may hold other ids, written by an older version or another program.
     """
 
     user_id: ScopeId | None = None
@@ -25,9 +25,9 @@ class _GivenFields(SharedFields):
 
 
 class MemoryInput(_GivenFields, extra="forbid", frozen=True):
-    """What a caller may say of a memory that it stores: the fields of ``AgentMemory.store``.
+    """The fields of a memory to store, as ``AgentMemory.store`` takes them.
 
-    ``id`` makes the storing idempotent; without it the memory gets a new one.
+    ``id`` makes storing idempotent; without it the memory gets a new id.
     """
 
     session_id: Label | None = Field(default=None, description="The session that stores it")
@@ -44,13 +44,12 @@ class MemoryChanges(_GivenFields, extra="forbid", frozen=True):
 
 
 class Memory(StoredFields):
-    """A single memory, with its content, what is known about it, and how it was used.
+    """A single memory: its content, its properties, and how it was used.
 
-    The order of the fields is that of exports.
-    ``timestamp`` is when it was learned, ``updated_at`` when it last changed (accesses do not
-    count), ``last_accessed`` when a search last returned it; all are aware and in UTC.
-    ``embedding`` has as many numbers as the agent's embedding model, and is ``None`` unless asked
-    for. Making one from wrong values raises Pydantic's ``ValidationError``.
+    The order of the fields is that of exports. ``timestamp`` is when it was learned, ``updated_at``
+    when it last changed (accesses do not count), ``last_accessed`` when a search last returned it;
+    all are aware and in UTC. ``embedding`` has as many numbers as the agent's embedding model, and
+    is ``None`` unless requested. Invalid values raise Pydantic's ``ValidationError``.
     """
 
     model_config = ConfigDict(
@@ -99,9 +98,9 @@ class Memory(StoredFields):
         }
 
     def calculate_relevance_score(self, similarity: float, now: datetime | None = None) -> float:
-        """Return the score: similarity (0 to 1), less with age, more with each access.
+        """Return the score: similarity (0 to 1), reduced by age and raised by each access.
 
-        It has no upper bound. A time before the memory's own counts as its own.
+        It has no upper bound. A ``now`` before the memory's own time counts as an age of zero.
         """
         return relevance_score(
             similarity,
@@ -121,10 +120,10 @@ class ScoredMemory(Memory):
 
 
 class HistoryEntry(Record, frozen=True):
-    """One change of one memory: what it was and what it became.
+    """One change of one memory: its values before and after.
 
-    Of an UPDATE the values are those of the changed fields, of an ADD or DELETE all; a field that
-    was empty is left out. ``session_id`` is ``None`` for a change that another program made.
+    An UPDATE has the values of the changed fields, an ADD or DELETE those of all fields; empty
+    fields are left out. ``session_id`` is ``None`` for a change made by another program.
     """
 
     change_id: int
@@ -137,7 +136,7 @@ class HistoryEntry(Record, frozen=True):
 
 
 def given_back(memory: Memory) -> tuple[str, dict[str, Any]]:
-    """Return a memory's category and metadata as they were before an import changed them."""
+    """Return a memory's category and metadata as they were before an import adapted them."""
     original = memory.metadata.get(ORIGINAL_CATEGORY)
     is_unknown = isinstance(original, str) and original not in list(MemoryCategory)
     if memory.category != MemoryCategory.NOTE.value or not is_unknown:

@@ -1,9 +1,9 @@
-"""The fields of a memory: one row each, from which formats and checks are derived.
+"""The fields of a memory, one row each, from which formats and checks are derived.
 
-A row is a field of one of the two classes below, with its type and its default, and the column of
-its name in ``COLUMNS``, which says how it is stored and what becomes of it. A new field takes
-these two lines and one in ``MemoryValues``, one migration that adds the column and rewrites the
-triggers of the history (a test has their text), and its tests.
+A row is a field of one of the two classes below, with its type and default, and the column of the
+same name in ``COLUMNS``, which says how it is stored and merged. A new field takes these two lines,
+one in ``MemoryValues``, one migration that adds the column and rewrites the triggers of the history
+(a test generates their text), and tests.
 """
 
 from collections.abc import Container, Iterable, Sequence
@@ -42,7 +42,7 @@ _CATEGORIES: Final = frozenset(MemoryCategory.all_values())
 
 
 def _known_category(category: str, info: ValidationInfo) -> str:
-    """Accept the nine words, and those that the agent's configuration adds (as context)."""
+    """Accept the nine built-in categories, and those of the agent's configuration (the context)."""
     added = (info.context or {}).get("categories", ())
     if category not in _CATEGORIES and category not in added:
         raise ValueError(
@@ -57,9 +57,9 @@ Category = Annotated[str, AfterValidator(_known_category)]
 
 
 class TaskMetadata(Record, frozen=True):
-    """What a task has beyond other memories.
+    """The additional fields of a task.
 
-    ``completed_at`` goes with the status ``completed``, ``blockers`` with ``blocked``.
+    ``completed_at`` belongs to the status ``completed``, ``blockers`` to ``blocked``.
     """
 
     status: TaskStatus
@@ -68,7 +68,7 @@ class TaskMetadata(Record, frozen=True):
     outcome: Text | None = None
 
     def timed(self, now: datetime) -> "TaskMetadata":
-        """Return it with the time of its completion, which is ``now`` where nothing says so."""
+        """Return it with a completion time: ``now``, if the task is completed and has none."""
         if self.status is not TaskStatus.COMPLETED or self.completed_at is not None:
             return self
         return self.model_copy(update={"completed_at": now})
@@ -93,14 +93,14 @@ class SharedFields(Record):
 
 
 def _in_order(names: Iterable[str], order: Sequence[str]) -> tuple[str, ...]:
-    """Return names in an order; those that it does not have, new ones, stand at the end."""
+    """Return names in the given order; names that are not in it, new ones, come last."""
     names = tuple(names)
     new = (name for name in names if name not in order)
     return (*(name for name in order if name in names), *new)
 
 
 class StoredFields(SharedFields):
-    """All fields of a memory. ``agent_id`` and ``embedding`` are no columns of its row."""
+    """All fields of a memory. ``agent_id`` and ``embedding`` are not columns of its row."""
 
     id: MemoryId = Field(default_factory=new_memory_id)
     agent_id: AgentId
@@ -116,7 +116,7 @@ class StoredFields(SharedFields):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: object) -> None:
-        """Put the fields of ``Memory`` into the order of its JSON; inheritance has another."""
+        """Put the fields of ``Memory`` into the order of its JSON: inheritance has another."""
         super().__pydantic_init_subclass__(**kwargs)
         fields = dict(cls.model_fields)
         cls.model_fields.clear()
@@ -133,9 +133,9 @@ class MemoryField(NamedTuple):
 
     name: str
     annotation: Any
-    """Its type with its checks."""
+    """Its type, with its validators."""
     default: Any
-    """What it is where nothing is told; ``None`` also of what must be told, or is made."""
+    """Its value if none is given; ``None`` also for a field that is required or generated."""
     is_optional: bool
     """Whether it may be ``None``, and its column NULL."""
     column: Column
@@ -154,7 +154,7 @@ class MemoryField(NamedTuple):
 def row_of(model: type[Record], name: str) -> MemoryField:
     """Return the row of a model's field.
 
-    Raises ``TypeError`` where no column has its name, or one with another default.
+    Raises ``TypeError`` if it has no column, or if its column has another default.
     """
     info = model.model_fields[name]
     if name not in COLUMNS:
@@ -173,20 +173,20 @@ def row_of(model: type[Record], name: str) -> MemoryField:
 
 
 MEMORY_FIELDS: Final = {
-    # One that is in both classes is only required in the second.
+    # A field that is in both classes is merely made required by the second.
     name: row_of(SharedFields if name in SharedFields.model_fields else StoredFields, name)
     for name in _in_order(StoredFields.model_fields, tuple(COLUMNS))
     if name not in ("agent_id", "embedding")
 }
 """The fields by name, in the order of the columns."""
 if MEMORY_FIELDS.keys() != COLUMNS.keys():
-    raise TypeError("a column of COLUMNS is no field of a memory")
+    raise TypeError("a column of COLUMNS is not a field of a memory")
 
 
 def fields_beyond(placed: Container[str], order: str) -> tuple[str, ...]:
-    """Return the fields for which a format has no place of its own, in the order of the format.
+    """Return the fields for which a format has no place of its own, in the format's ``order``.
 
-    A new field stands at the end, so that what was written before stays the same.
+    A new field comes last, so that the existing part of the output does not change.
     """
     names = (name for name in MEMORY_FIELDS if name not in placed)
     return _in_order(names, order.split())

@@ -1,4 +1,4 @@
-"""Whose memories are meant, where that is not everybody's."""
+"""The owner of memories, when not everybody's are meant."""
 
 from typing import NamedTuple
 
@@ -10,5 +10,5 @@ class Owner(NamedTuple):
     run_id: str | None = None
 
     def owns(self, user_id: object, run_id: object) -> bool:
-        """Return whether a memory about this user, of this run, is meant."""
+        """Return whether a memory about this user, of this run, belongs to the owner."""
         return user_id == self.user_id and self.run_id in (None, run_id)

@@ -1,4 +1,4 @@
-"""What a file may tell of a memory and of a store, whatever its format: the types of each field."""
+"""What a file may contain about a memory and a store, in any format: the types of the fields."""
 
 import hashlib
 import json
@@ -37,9 +37,9 @@ _Word = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(clean
 
 
 def fields_as_told(types: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a memory for ``create_model``: only the content must be told.
+    """Return the fields of a memory for ``create_model``: only the content is required.
 
-    ``types`` replace those of ``Memory``, by the name of a field or what its column holds.
+    ``types`` replace those of ``Memory``, by the name of a field or the kind of its column.
     """
     fields: dict[str, Any] = {}
     for name, row in MEMORY_FIELDS.items():
@@ -54,7 +54,7 @@ def fields_as_told(types: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Strict(Record, extra="forbid", use_enum_values=True):
-    """What takes no other fields, and holds words as texts."""
+    """A model that accepts no other fields, and holds enum values as texts."""
 
 
 _AS_TOLD: Final = {"category": _Word, "count": Natural, "version": Positive}
@@ -62,11 +62,11 @@ _AS_TOLD: Final = {"category": _Word, "count": Natural, "version": Positive}
 PortableMemory = create_model(
     "PortableMemory",
     __base__=_Strict,
-    __doc__="""A memory as a file tells it: what it does not tell is not set.
+    __doc__="""A memory as it is in a file: fields that are missing there are not set.
 
-    The limits are those of ``Memory``, but any category is taken: one that the agent does not know
-    is kept in the metadata. ``embedding`` is read and left alone: whose vector it is, it does not
-    say.
+    The limits are those of ``Memory``, but any category is accepted: one that the agent does not
+    know is kept in the metadata. ``embedding`` is accepted and ignored, because the file does not
+    say which model made it.
     """,
     **fields_as_told(_AS_TOLD),
     embedding=(list[FiniteFloat] | None, None),
@@ -78,10 +78,10 @@ def _task_as_held(task: TaskMetadata) -> str:
 
 
 def _texts_as_held(texts: list[str]) -> str:
-    return to_json_bytes(texts).decode()  # as ``to_json`` writes texts, in a quarter of the time
+    return to_json_bytes(texts).decode()  # the same as ``to_json``, in a quarter of the time
 
 
-@lru_cache(maxsize=1_000)  # most memories tell the same time twice
+@lru_cache(maxsize=1_000)  # most memories have the same time twice
 def _time_as_held(text: str) -> str:
     return format_time(parse_time(text))
 
@@ -97,11 +97,11 @@ _HOLDERS: Final[dict[str, AfterValidator | WrapValidator]] = {
     "time": WrapValidator(_read_time_as_held),
     "flag": AfterValidator(int),
 }
-"""What makes of a field's value what its column holds, where that is something else."""
+"""The validators that convert a field's value to what its column holds, where that differs."""
 
 
 def _fields_as_held() -> dict[str, Any]:
-    """Return the fields of a memory for ``create_model``, read into what their columns hold."""
+    """Return the fields of a memory for ``create_model``, converted to what their columns hold."""
     types: dict[str, Any] = {}
     for name, row in MEMORY_FIELDS.items():
         kind = _AS_TOLD.get(name, _AS_TOLD.get(row.column.kind, row.annotation))
@@ -116,7 +116,7 @@ PortableRow = create_model(
     __base__=_Strict,
     __doc__="""The same memory, each field as its column holds it: JSON and times as text.
 
-    It is read at once into what is stored. What a file does not tell is ``None``.
+    It is parsed directly into what is stored. Fields that are missing in the file are ``None``.
     """,
     **_fields_as_held(),
     embedding=(Annotated[list[FiniteFloat] | None, AfterValidator(lambda _: None)], None),
@@ -132,7 +132,7 @@ class PortableEntry(Record, extra="forbid"):
 
 
 class PortableRejection(Record, extra="forbid"):
-    """A value that must not be stored, by the hash of its words."""
+    """A text that must not be stored, by the hash of its words."""
 
     words_hash: Hex = Field(min_length=64, max_length=64)
     word_count: Annotated[int, Field(ge=1, le=1000)]
@@ -141,7 +141,7 @@ class PortableRejection(Record, extra="forbid"):
 
 
 class PortableReview(Record, extra="forbid"):
-    """A memory, by its ``id``, that somebody is to look at: see ``Review``."""
+    """A memory under review, by its ``id``: see ``Review``."""
 
     id: MemoryId
     replaced_by: MemoryId | None = None
@@ -152,7 +152,7 @@ class PortableReview(Record, extra="forbid"):
 
 
 class PortableEntityStatement(Record, extra="forbid"):
-    """What one memory says of an entity, where that is not what the entity says."""
+    """What one memory says about an entity, where it differs from the entity itself."""
 
     name: Name | None = None
     type: Text | None = None
@@ -162,7 +162,7 @@ class PortableEntityStatement(Record, extra="forbid"):
 
 
 class PortableEdgeStatement(Record, extra="forbid"):
-    """What one memory says of a relationship, where that is not what the relationship says."""
+    """What one memory says about a relationship, where it differs from the relationship itself."""
 
     confidence: Confidence | None = None
     temporal_context: Text | None = None
@@ -175,11 +175,11 @@ class PortableEdgeStatement(Record, extra="forbid"):
 
 
 class PortableEntity(Record, extra="forbid"):
-    """An entity of the graph; ``sources`` are the memories that speak of it.
+    """An entity of the graph; ``sources`` are the memories that mention it.
 
-    Of those, ``undone`` do not at present; ``statements`` has what one says otherwise than all
-    together. ``alias_sources`` has the memory of an alias that was learned from one. ``by_hand``
-    says that it needs none.
+    ``undone`` are those of them whose mention is currently undone; ``statements`` has what one of
+    them says differently from the whole. ``alias_sources`` has the memory from which an alias was
+    learned. ``by_hand`` means that the entity needs no memory.
     """
 
     id: MemoryId
@@ -199,7 +199,7 @@ class PortableEntity(Record, extra="forbid"):
 
 
 class PortableRelationship(Record, extra="forbid"):
-    """What holds between two entities, given by their ids, and the memories that say so."""
+    """A relationship of two entities, given by their ids, and the memories that state it."""
 
     id: MemoryId
     source_id: MemoryId
@@ -234,7 +234,7 @@ class PortableRelationship(Record, extra="forbid"):
 
 
 class PortableModel(Record, extra="forbid"):
-    """The model that the vectors were made with."""
+    """The model with which the vectors were made."""
 
     model: Text = Field(min_length=1, max_length=200)
     dimensions: int = Field(ge=1, le=20_000)
@@ -245,7 +245,7 @@ class PortableModel(Record, extra="forbid"):
 
 
 class PortableVector(Record, extra="forbid"):
-    """The vector of a memory; ``hash`` is that of the text that it was made from."""
+    """The vector of a memory; ``hash`` is that of the text from which it was made."""
 
     id: MemoryId
     hash: Hex = Field(min_length=32, max_length=32)
@@ -254,12 +254,12 @@ class PortableVector(Record, extra="forbid"):
 
 
 def _json_text(kind: type) -> AfterValidator:
-    """Accept a text that is JSON of a kind, as the file holds tags and metadata."""
+    """Accept a text that is JSON of a given type, as the file stores tags and metadata."""
 
     def check(text: str) -> str:
         try:
             value = json.loads(text)
-            to_json(value)  # another program's 9e999 is read as infinite, and cannot be written
+            to_json(value)  # another program's 9e999 is parsed as infinity, which JSON cannot hold
         except (ValueError, RecursionError) as error:
             raise ValueError("is not JSON") from error
         if is_bottomless(value):
@@ -281,11 +281,11 @@ _HELD: Final[dict[str, Any]] = {
     "flag": Annotated[int, Field(ge=0, le=1)],
     "count": Natural,
 }
-"""The types of columns as the file holds them, where they are others than those of the fields."""
+"""The types of columns as the file holds them, where they differ from those of the fields."""
 
 
 def _values_as_held() -> dict[str, Any]:
-    """Return the columns for ``create_model``, each of which may be missing."""
+    """Return the columns for ``create_model``; each of them is optional."""
     rows = [MEMORY_FIELDS[name] for name in (*HISTORIC, *USAGE)]
     kinds = {
         row.name: _HELD.get(row.name, _HELD.get(row.column.kind, row.annotation)) for row in rows
@@ -296,7 +296,7 @@ def _values_as_held() -> dict[str, Any]:
 PortableValues = create_model(
     "PortableValues",
     __base__=_Strict,
-    __doc__="The columns of a memory in a change of it, as the file holds them. No others.",
+    __doc__="The columns of a memory in one of its changes, as the file holds them, and no others.",
     **_values_as_held(),
     seq=(Positive | None, None),
     scratchpad=(Annotated[str, Field(pattern=_ENTRY)] | None, None),
@@ -304,16 +304,16 @@ PortableValues = create_model(
 )
 
 
-# Not derived: a field that is added later is not in the changes of files that were written before.
+# Not derived: a field that is added later is missing from the changes in older files.
 WHOLE_MEMORY: Final = frozenset(
     "content category tags kind importance memory_type timestamp created_by_session archived"
     " metadata".split()
 )
-"""The columns that a change must tell that adds or deletes a memory."""
+"""The columns that a change must have if it adds or deletes a memory."""
 
 
 class PortableChange(Record, extra="forbid"):
-    """A change of a memory. An ``ADD`` without ``new`` added it as it stands in the file."""
+    """A change of a memory. An ``ADD`` without ``new`` added it as it is in the file."""
 
     id: MemoryId
     event: Literal["ADD", "UPDATE", "DELETE"]
@@ -324,13 +324,13 @@ class PortableChange(Record, extra="forbid"):
 
     @model_validator(mode="after")
     def _is_whole(self) -> Self:
-        """Refuse an addition or a deletion that does not tell the whole memory."""
+        """Refuse an addition or a deletion that lacks part of the memory."""
         whole = self.old if self.event == "DELETE" else self.new if self.event == "ADD" else None
         if self.event == "DELETE" and whole is None:
             raise ValueError("a DELETE must tell in `old` what was deleted")
         if whole is None:
             return self
-        # What is null is not kept in a history: `check` would miss it in what was imported.
+        # A history keeps no nulls: after the import `check` would report the column as missing.
         missing = sorted(name for name in WHOLE_MEMORY if getattr(whole, name) is None)
         if missing:
             raise ValueError(f"a {self.event} must tell the whole memory: add {', '.join(missing)}")
@@ -338,7 +338,7 @@ class PortableChange(Record, extra="forbid"):
 
 
 class PortableTombstone(Record, extra="forbid"):
-    """A mark of a memory that was erased: keyed hashes of its id, or of what it said."""
+    """The tombstone of an erased memory: a keyed hash of its id or of its content."""
 
     kind: Literal["id", "content"]
     key: Hex = Field(min_length=32, max_length=32)
@@ -347,7 +347,7 @@ class PortableTombstone(Record, extra="forbid"):
 
 
 class PortableAgent(Record, extra="forbid"):
-    """What a file tells of the agent: its settings, and what a whole store tells beside."""
+    """What a file contains about the agent: its settings, and in a whole store its statistics."""
 
     agent_id: Text | None = None
     created_at: UtcDatetime | None = None
@@ -363,7 +363,7 @@ class PortableAgent(Record, extra="forbid"):
 
 
 class Section(StrEnum):
-    """What an entry is of."""
+    """The kind of an entry."""
 
     AGENT = "agent"
     MEMORY = "memory"
@@ -379,11 +379,11 @@ class Section(StrEnum):
 
 
 class Entry(NamedTuple):
-    """One thing that a file or a store tells: plain JSON data, not validated yet.
+    """One entry of a file or a store: plain JSON data, not validated yet.
 
-    The ``fields`` of a ``MEMORY`` are named as those of ``Memory`` are, times ISO 8601 text; what
-    is not told is left out. ``place`` says where it stands in a file (``"line 12"``), ``error``
-    what is wrong with it: then it cannot be taken. ``repairs`` tells what was put right.
+    The ``fields`` of a ``MEMORY`` are named like those of ``Memory``, with times as ISO 8601 text;
+    missing fields are left out. ``place`` is where it is in a file (``"line 12"``). ``error`` says
+    what is wrong with it, and that it cannot be imported. ``repairs`` lists what was corrected.
     """
 
     section: Section
@@ -394,24 +394,24 @@ class Entry(NamedTuple):
 
 
 class PassedOver(NamedTuple):
-    """What a file of another program has and no memory is made of: told, never guessed at."""
+    """Something in another program's file that becomes no memory; it is reported."""
 
     what: str
-    """In the plural: ``"calls of tools"``."""
+    """A plural: ``"calls of tools"``."""
     number: int = 1
 
 
 class StagedEntry(NamedTuple):
-    """An entry that was validated: by column, what it tells, and nothing that it does not."""
+    """An entry that was validated: the values it contains, by column, and no others."""
 
     section: Section
     place: str
     values: dict[str, Any]
     fingerprint: int = 0
-    """Of a memory: by which near duplicates are found."""
+    """For a memory: the fingerprint by which duplicates are found."""
 
 
 def content_id(content: object, timestamp: object, user_id: object, run_id: object) -> str:
-    """Return the id of a memory that a file gives none: of what it says, and so always the same."""
+    """Return a stable id for a memory that has none in its file: a hash of its content."""
     identity = to_json([content, timestamp, user_id, run_id])
     return f"mem-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"

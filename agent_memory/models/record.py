@@ -1,7 +1,7 @@
 """What all models of the library have in common.
 
-Their modules do without ``from __future__ import annotations``: Pydantic would have to compile
-every annotation from its text, which takes 20 ms of the 200 that a command may take to start.
+Modules with models do without ``from __future__ import annotations``: Pydantic would have to
+compile every annotation from text, which takes 20 ms of the 200 that a command may take to start.
 """
 
 from __future__ import annotations
@@ -18,20 +18,21 @@ from agent_memory.errors import ValidationError
 class Record(BaseModel):
     """A Pydantic model that is built when it is first used.
 
-    Building all of them at import took 40 ms. The errors of validation do not quote what was given:
-    it may hold a secret.
+    Building all of them at import took 40 ms. Validation errors do not quote the input: it may hold
+    a secret.
     """
 
     model_config = ConfigDict(defer_build=True, hide_input_in_errors=True)
     is_sparse: ClassVar[bool] = False
-    """Whether optional fields that are not given are left out of its JSON."""
+    """Whether optional fields that are not set are left out of its JSON."""
 
     @classmethod
     def defaults(cls) -> Self:
-        """Return the model with nothing but defaults: always the same one, so do not change it.
+        """Return the model with its defaults: always the same instance, so do not change it.
 
-        It is not validated, which would build the validator: that costs a new process 20 ms. And
-        it is made once: Pydantic inspects the signature of each ``default_factory`` every time.
+        It is not validated, which would build the validator: that costs a new process 20 ms. It is
+        created only once because Pydantic inspects the signature of each ``default_factory`` every
+        time.
         """
         if cls not in _defaults:
             _defaults[cls] = cls.model_construct()
@@ -39,7 +40,7 @@ class Record(BaseModel):
 
 
 class SparseRecord(Record, frozen=True):
-    """A model whose optional fields are left out of its JSON where they are not given, as in C."""
+    """A model that leaves missing optional fields out of its JSON, as in C."""
 
     is_sparse: ClassVar[bool] = True
 
@@ -54,7 +55,7 @@ Model = TypeVar("Model", bound=Record)
 def validated(
     model: type[Model], values: Mapping[str, object], *, at: Sequence[str | int] = ()
 ) -> Model:
-    """Return the model that values describe; what is wrong is told in the library's own error."""
+    """Return the model that ``values`` describe, or raise the library's own ``ValidationError``."""
     try:
         return model.model_validate(values)
     except PydanticValidationError as error:
@@ -62,7 +63,7 @@ def validated(
 
 
 def validate_model(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:
-    """Return the model itself, or the one that a mapping describes; ``None`` is an empty one."""
+    """Return the model itself, or the one that a mapping describes; ``None`` means an empty one."""
     if isinstance(value, model):
         return value
     if value is None or value == {}:
@@ -74,7 +75,7 @@ def validate_model(model: type[Model], value: Model | Mapping[str, Any] | None) 
         raise ValidationError.of(model.__name__, message, value)
     try:
         return validated(model, dict(value))
-    except RecursionError as error:  # a value was to be shown
+    except RecursionError as error:  # while formatting a value for the error
         raise ValidationError.of(model.__name__, "is nested too deep", value) from error
 
 

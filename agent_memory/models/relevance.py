@@ -1,4 +1,4 @@
-"""The score of a memory for a query: its similarity, its age and its use (A)."""
+"""The score of a memory for a query, from its similarity, its age and its use (A)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What verbs report: of imports and exports, backups and restores, and erasures."""
+"""The reports of verbs: imports and exports, backups and restores, and erasures."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -9,11 +9,11 @@ from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.record import Record
 
 OnConflict = Literal["skip", "replace", "newer", "keep-both"]
-"""What an import does with a memory that is there already, with another content."""
+"""What an import does with a memory whose id exists here with other content."""
 
 
 class ImportNote(Record, frozen=True):
-    """Something about one entry of a file: where it stands, and what is to be said."""
+    """A message about one entry of a file, and where that entry is."""
 
     place: str
     memory_id: str | None = None
@@ -23,13 +23,17 @@ class ImportNote(Record, frozen=True):
 class ImportReport(Record):
     """What an import did, or would do.
 
-    ``new`` memories were not there, ``changed`` ones were and became what the file says, ``same``
-    ones say the same, ``kept`` ones differ and were left as they are, ``refused`` entries could not
-    be taken, ``erased`` memories were erased here, and so they, or their history, were left out.
-    ``refusals`` says why, ``repairs`` what was put right, ``erasures`` what was left out; of each
-    the first 1,000 are listed, and the counts tell how many there were. ``notes`` are about the
-    file as a whole. ``backup`` is the copy of the store that was made before anything in it was
-    replaced.
+    - ``new``: memories that did not exist here.
+    - ``changed``: memories that existed and now are what the file says.
+    - ``same``: memories that are identical here.
+    - ``kept``: memories that differ and were left as they are.
+    - ``refused``: entries that could not be imported.
+    - ``repaired``: entries that had to be corrected.
+    - ``erased``: memories that were erased here, so that they, or their history, were left out.
+
+    ``refusals``, ``repairs`` and ``erasures`` explain these, the first 1,000 of each; the counts
+    are complete. ``notes`` are about the file as a whole. ``backup`` is the copy of the store made
+    before anything in it was replaced.
     """
 
     path: str
@@ -53,7 +57,7 @@ class ImportReport(Record):
 
 @dataclass(slots=True)
 class Plan:
-    """What became, or would become, of the entries.
+    """The outcome, or the expected outcome, for the entries.
 
     ``refusals`` and ``erasures`` are places, ids and reasons.
     """
@@ -69,10 +73,10 @@ class Plan:
 
 
 class MoveReport(Record, frozen=True):
-    """What was moved, from where and to where: how many rows of each kind.
+    """What was moved, from where to where: how many rows of each kind.
 
-    ``written`` counts the rows that were not there yet, or differed: fewer than ``rows`` where a
-    move that had stopped went on.
+    ``written`` counts the rows that did not exist at the target yet, or differed: it is less than
+    ``rows`` if the move continued an interrupted one.
     """
 
     agent_id: str
@@ -88,7 +92,7 @@ class MoveReport(Record, frozen=True):
 
 
 class ExportReport(Record, frozen=True):
-    """What was written out, where, and what has no place in the format."""
+    """What was exported and where, and in ``notes`` what the format cannot hold."""
 
     path: str
     format: str
@@ -99,9 +103,9 @@ class ExportReport(Record, frozen=True):
 class BackupFile(Record, frozen=True):
     """One of the backups beside an agent's file.
 
-    ``made_at`` is the time in its name, else that of its last change. ``reason`` says what it was
-    made before; ``None`` is one made by hand. ``memory_count`` includes archived memories; it is
-    ``None`` where the file cannot be read, and ``problem`` says why.
+    ``made_at`` is the time in its name, or else its modification time. ``reason`` says what it was
+    made before; it is ``None`` for a backup made by hand. ``memory_count`` includes archived
+    memories; it is ``None`` if the file cannot be read, and ``problem`` says why.
     """
 
     path: str
@@ -115,12 +119,13 @@ class BackupFile(Record, frozen=True):
 class RestoreReport(Record, frozen=True):
     """What a memory was restored from.
 
-    ``replaced`` is where the file is kept that was there before, if there was one and it was to be
-    kept. ``upgraded_from`` is the backup's schema version where that was an older one.
-    ``rejections_kept`` says whether what must not come back, rejected or erased, could be read from
-    the file that was there; where it is ``False``, only what the backup knows of stays out.
-    ``rejected`` is how many of the restored memories hold a rejected value, ``erased`` how many of
-    the backup's were erased since it was made, and so were left out.
+    - ``replaced``: where the previous file is kept, if there was one and it was to be kept.
+    - ``upgraded_from``: the backup's schema version, if that was an older one.
+    - ``rejections_kept``: whether the previous file's rejections and erasures could be read. If
+      ``False``, only those that the backup knows of are respected.
+
+    ``rejected`` of the restored memories contain a rejected text; ``erased`` of the backup's
+    memories were left out because they have been erased since.
     """
 
     path: str
@@ -134,10 +139,10 @@ class RestoreReport(Record, frozen=True):
 
 
 class ErasedCopy(Record, frozen=True):
-    """A file beside the store that may hold what was erased: a backup, or a file set aside.
+    """A file beside the store that may contain erased content: a backup, or a file set aside.
 
-    ``erased``: the memories were taken out of it. ``found``: its bytes still hold a piece of them.
-    ``problem`` says why it could not be erased, or looked through.
+    ``erased``: the memories were removed from it. ``found``: its bytes still contain a piece of
+    them. ``problem`` says why it could not be erased or scanned.
     """
 
     path: str
@@ -147,18 +152,22 @@ class ErasedCopy(Record, frozen=True):
 
 
 class ErasureReceipt(Record, frozen=True):
-    """What was erased, and what the files were found to hold afterwards. It has none of it.
+    """What was erased, and what a scan found afterwards.
 
-    ``ids`` are the memories that were named; ``memories``, ``changes`` (rows of the history) and
-    ``embeddings`` count what was removed of them from the store, without its ``backups``.
-    ``files_scanned`` files of ``bytes_scanned`` bytes in all were looked through. ``found`` says in
-    words what is left and where. ``also_in`` are the ids of other memories that say a piece of it,
-    24 bytes or more, now or in their history, those that say most of it first, 100 at most: they
-    were not touched. ``with_backups`` tells whether the backups were to be erased too; without,
-    those of ``backups`` that were ``found`` to hold something still do: the one that was made
-    before this erasure, for one. ``erase`` with backups and the same ids takes it out there.
-    ``beyond`` says where a database that the library does not own may still have it: there no bytes
-    are looked through, but all rows are.
+    - ``ids``: the memories that were named.
+    - ``memories``, ``changes`` (rows of the history) and ``embeddings``: how many were removed from
+      the store, not counting its ``backups``.
+    - ``files_scanned``, ``bytes_scanned``: how many files were scanned, and their total size.
+    - ``found``: what is left and where, in words.
+    - ``also_in``: the ids of other memories that contain a piece of it, 24 bytes or more, now or in
+      their history; those with the most of it first, at most 100. They were not changed.
+    - ``with_backups``: whether the backups were to be erased too. If not, those ``backups`` marked
+      ``found`` still contain something, such as the one made before this erasure; call ``erase``
+      with the same ids and ``backups`` to remove it there.
+    - ``beyond``: where else a database that the library does not own may still hold it. There all
+      rows are scanned, but no bytes.
+
+    The receipt contains none of the erased content.
     """
 
     ids: list[str]
@@ -176,9 +185,9 @@ class ErasureReceipt(Record, frozen=True):
 
     @property
     def clean(self) -> bool:
-        """Return whether nothing is left in the store but what other memories say.
+        """Return whether nothing is left in the store except what other memories say.
 
-        Nor in its backups, if those were to be erased too.
+        If the backups were to be erased too, this includes them.
         """
         copies = self.backups if self.with_backups else []
         return not self.found and not any(copy.found or copy.problem for copy in copies)

@@ -1,4 +1,4 @@
-"""How long memories are kept in sight: a policy that can be switched on; what it and undo did."""
+"""The retention policy, which is off by default, and the reports of ``tidy`` and ``undo``."""
 
 from typing import Annotated, Any, Final, Literal
 
@@ -10,10 +10,10 @@ from agent_memory.models.record import Record
 
 
 class KindLimit(Record, extra="forbid", frozen=True):
-    """How many memories of a kind there may be that are not archived, and how large.
+    """The maximum number and size of the memories of a kind that are not archived.
 
-    ``max_bytes`` is of their contents in UTF-8, in bytes. A ``hard`` limit refuses what would go
-    beyond it; beyond a ``soft`` one, ``tidy`` archives the least used.
+    ``max_bytes`` is the size of their contents in UTF-8. A ``hard`` limit refuses a memory that
+    would exceed it; above a ``soft`` one, ``tidy`` archives the least used memories.
     """
 
     max_memories: int | None = Field(default=None, ge=1)
@@ -22,12 +22,13 @@ class KindLimit(Record, extra="forbid", frozen=True):
 
 
 class RetentionPolicy(Record, extra="forbid", frozen=True):
-    """What ``tidy`` archives; ``None`` switches a rule off. Core memories have a limit at most.
+    """What ``tidy`` archives; ``None`` turns a rule off. Core memories are never archived by age.
 
     Learnings are archived ``archive_learnings_after_days`` after they were last used or changed,
-    tasks ``archive_tasks_after_days`` after they were completed. What was used or changed within
-    ``recent_days``, is of high importance or was promoted by hand is never touched. A day has 24
-    hours, and what is exactly so many days old is no longer recent, and old enough to go.
+    tasks ``archive_tasks_after_days`` after they were completed. Memories that were used or changed
+    within ``recent_days``, are of high importance, or were promoted by hand are never touched. A
+    day has 24 hours; a memory of exactly the given number of days is no longer recent, and old
+    enough to be archived.
     """
 
     archive_learnings_after_days: int | None = Field(default=None, ge=1)
@@ -51,24 +52,24 @@ RETENTION_PRESETS: Final[dict[str, dict[str, Any]]] = {
 
 
 def _preset(value: object) -> object:
-    """Take a preset's name for its policy."""
+    """Replace a preset's name by its policy."""
     if not isinstance(value, str):
         return value
     if value not in RETENTION_PRESETS:
         raise ValueError(
-            f"{value!r:.80} is no policy: use {', '.join(RETENTION_PRESETS)}, or an object"
+            f"{value!r:.80} is not a policy: use {', '.join(RETENTION_PRESETS)}, or an object"
         )
     return RETENTION_PRESETS[value]
 
 
 Retention = Annotated[RetentionPolicy, BeforeValidator(_preset)]
-"""A field that takes a policy or a preset's name."""
+"""A field for a policy or the name of a preset."""
 
 
 class TidyItem(Record, frozen=True):
     """A memory that ``tidy`` archives, and why.
 
-    ``last_used`` is when it was last found by a search, stored or changed.
+    ``last_used`` is when a search last returned it, or when it was last stored or changed.
     """
 
     memory_id: str
@@ -81,8 +82,8 @@ class TidyItem(Record, frozen=True):
 class TidyReport(Record, frozen=True):
     """What ``tidy`` archived, or with ``dry_run`` would archive.
 
-    ``kept`` says which limits are passed all the same, and why; ``backup`` is the path of the
-    backup that was made before, if one was.
+    ``kept`` says which limits are still exceeded, and why; ``backup`` is the path of the backup
+    that was made first, if any.
     """
 
     dry_run: bool
@@ -92,7 +93,7 @@ class TidyReport(Record, frozen=True):
 
 
 class Undone(Record, frozen=True):
-    """What ``undo`` undid: a verb, or the event of one change, its changes and their memories."""
+    """What ``undo`` undid: a verb, or the event of one change; its changes and their memories."""
 
     verb: str
     change_ids: list[int]

@@ -1,7 +1,7 @@
-"""What becomes of values that another program wrote and no import would take: see ``check``.
+"""Repairs values that another program wrote and no import would accept: see ``check``.
 
-A value is changed as little as makes it one of its kind, and the whole of it is kept beside it.
-What is wrong is for the types of ``portable`` to say; nothing here tells right from wrong.
+A value is changed as little as possible to become valid, and the original is kept beside it. The
+types of ``portable`` decide what is invalid; nothing here does.
 """
 
 import hashlib
@@ -27,23 +27,23 @@ from agent_memory.models.memory_fields import MEMORY_FIELDS, TaskMetadata
 from agent_memory.models.times import format_time, parse_time
 
 NO_TEXT: Final = "(no text)"
-"""The content of a memory of white space."""
+"""The content given to a memory that has only white space."""
 NO_NAME: Final = "no name"
 KEPT_AS: Final = "unreadable_"
-"""How the key in the metadata begins under which a value is kept as it was."""
+"""The prefix of the metadata key under which an original value is kept."""
 _LONGEST_LABEL: Final = 200
 _DEEPEST: Final = 18
-"""Levels of metadata that are kept as they are: what lies deeper becomes its JSON."""
+"""Levels of metadata that are kept as they are; deeper values become JSON text."""
 _LARGEST: Final = 2**53 - 1
 
 
 def mended_column(name: str, value: Any, *, moment: str) -> Any:  # noqa: ANN401 - any column
-    """Return the value of a column of memories as it can be; ``None`` for its default.
+    """Return a repaired value for a column of memories; ``None`` for its default.
 
-    ``moment`` is the time in place of one that is none.
+    ``moment`` replaces a value that is not a time.
     """
     field = MEMORY_FIELDS.get(name)
-    if field is None:  # seq, scratchpad: of what is gone
+    if field is None:  # seq, scratchpad: columns of deleted memories
         return None
     mend = _BY_NAME.get(name) or _BY_KIND[field.column.kind]
     mended = mend(value)
@@ -53,15 +53,15 @@ def mended_column(name: str, value: Any, *, moment: str) -> Any:  # noqa: ANN401
 
 
 def mended_row(row: Mapping[str, Any], wrong: set[str], *, moment: str) -> dict[str, Any]:
-    """Return a row of memories with its wrong columns mended, and what they held in the metadata.
+    """Return a row of memories with its invalid columns repaired and their originals in metadata.
 
-    ``wrong`` are the columns that cannot be taken as they are.
+    ``wrong`` are the columns that are invalid.
     """
     mended = {name: mended_column(name, row[name], moment=moment) for name in wrong}
     metadata = _object(mended.get("metadata", row["metadata"]))
     for name in sorted(wrong - {"metadata"}):
         if name == "category" and mended_label(row[name]) == row[name]:
-            metadata[ORIGINAL_CATEGORY] = row[name]  # as an import of it does
+            metadata[ORIGINAL_CATEGORY] = row[name]  # as an import does
         elif row[name] is not None and str(row[name]).strip():
             key = KEPT_AS + name
             while key in metadata:
@@ -73,14 +73,14 @@ def mended_row(row: Mapping[str, Any], wrong: set[str], *, moment: str) -> dict[
 
 
 def mended_text(text: object) -> str | None:
-    """Return a text without NUL, at which other tools cut it."""
+    """Return a text with its NULs escaped: other tools would cut it there."""
     return None if text is None else str(text).replace("\x00", "<00>")
 
 
 def mended_label(text: object) -> str | None:
-    """Return the name of a session, user or run: ``None`` for a blank one, a long one cut short.
+    """Return the name of a session, user or run: ``None`` for a blank one, a long one shortened.
 
-    Long ones that differ stay apart: those of two users must never become one.
+    Different long names stay different: two users must never become one.
     """
     label = mended_text(text)
     if label is None or not label.strip():
@@ -92,13 +92,13 @@ def mended_label(text: object) -> str | None:
 
 
 def mended_name(text: object) -> str:
-    """Return the name of an entity, or a verb, in one line; a long one is cut."""
+    """Return the name of an entity, or a verb, as one line; a long one is cut."""
     line = " ".join("".join(letter for letter in str(text) if letter >= " ").split())
     return line[:_LONGEST_LABEL].strip() or NO_NAME
 
 
 def mended_time(text: object) -> str | None:
-    """Return a time as the file holds it, or ``None`` for what is none."""
+    """Return a time in its stored form, or ``None`` if the text is not a time."""
     try:
         return format_time(parse_time(str(text)))
     except (ValueError, OverflowError):
@@ -133,7 +133,7 @@ def _metadata(text: object) -> str | None:
 
 
 def _task(text: object) -> str | None:
-    """Return what is left of a task's metadata without what no task has."""
+    """Return a task's metadata without the fields that are unknown or invalid."""
     value = _parsed(text)
     if not isinstance(value, dict):
         return None
@@ -174,7 +174,7 @@ def _column_default(name: str) -> Any:  # noqa: ANN401 - of any column
 
 
 def _parsed(text: object) -> Any:  # noqa: ANN401 - JSON data
-    """Read JSON, numbers that Python or other readers would change as their text."""
+    """Parse JSON; numbers that Python or other readers would change are kept as text."""
     try:
         return decode_json(str(text))
     except (ValueError, RecursionError):
@@ -182,7 +182,7 @@ def _parsed(text: object) -> Any:  # noqa: ANN401 - JSON data
 
 
 def storable(value: Any, depth: int = 1) -> Any:  # noqa: ANN401 - JSON data
-    """Return JSON data as what can be written and read again: texts without half characters."""
+    """Return JSON data in a form that can be stored: texts without NULs and lone surrogates."""
     if isinstance(value, str):
         text = value.replace("\x00", "<00>")
         return "".join(

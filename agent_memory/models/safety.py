@@ -1,4 +1,4 @@
-"""What is kept out of memories: secrets, told without showing them, and rejected values."""
+"""What is kept out of memories: secrets, reported without showing them, and rejected texts."""
 
 from collections.abc import Callable
 
@@ -10,12 +10,12 @@ from agent_memory.models.record import Record
 
 
 class FoundSecrets(Record, frozen=True):
-    """What looks like secrets in one memory: the kinds, and the fields that they stand in.
+    """Apparent secrets in one memory: their kinds, and the fields that contain them.
 
     ``kinds`` are like "GitHub token" and "password", ``fields`` like ``content`` and
-    ``metadata.config.url``; ``history`` is what a memory said before it was changed or deleted.
-    ``index`` is its place (from 0) in ``store_many``. ``decision`` is what the setting says of a
-    memory that is to be stored.
+    ``metadata.config.url``; the field ``history`` is what a memory said before it was changed or
+    deleted. ``index`` is its position (from 0) in ``store_many``. ``decision`` is what the setting
+    decides for a memory that is to be stored.
     """
 
     memory_id: str
@@ -25,23 +25,23 @@ class FoundSecrets(Record, frozen=True):
     decision: OnSecret | None = None
 
     def __str__(self) -> str:
-        """Say what was found: "GitHub token, password in content"."""
+        """Return a summary: "GitHub token, password in content"."""
         return f"{', '.join(self.kinds)} in {', '.join(self.fields)}"
 
 
 OnSecretCall = Callable[[FoundSecrets], str | None]
-"""Is told of secrets and says ``warn``, ``mask``, ``refuse`` or ``keep``; ``None`` is the setting's
-decision."""
+"""Takes secrets and returns ``warn``, ``mask``, ``refuse`` or ``keep``; with ``None`` the setting
+decides."""
 SecretPolicy = str | OnSecretCall
-"""What ``on_secret`` may be: one of the four words, or a function that says one of them."""
+"""What ``on_secret`` may be: one of the four words, or a function that returns one."""
 
 
 class Rejection(Record, frozen=True):
-    """A value that no memory may hold until it is lifted. The value itself is not kept.
+    """A text that no memory may contain until the rejection is lifted. The text is not kept.
 
-    ``rejection_id`` is how to lift it, ``words_hash`` the SHA-256 of its words (in lower case, with
-    a space between them) as 64 hexadecimal digits, ``word_count`` how many words it has, and
-    ``reason`` why it was rejected, as far as somebody said so.
+    ``rejection_id`` identifies it when lifting it. ``words_hash`` is the SHA-256 of its words (in
+    lower case, separated by spaces) as 64 hexadecimal digits, ``word_count`` the number of words,
+    and ``reason`` why it was rejected, if a reason was given.
     """
 
     rejection_id: int

@@ -43,7 +43,7 @@ class Scratchpad(Record):
     def validate_size(
         cls, entries: list[ScratchpadMemoryEntry], info: ValidationInfo
     ) -> list[ScratchpadMemoryEntry]:
-        """Keep the most recent ones, should there be more than ``max_size``."""
+        """Keep the most recent entries if there are more than ``max_size``."""
         max_size = int(info.data.get("max_size", 50))
         if len(entries) > max_size:
             return sorted(entries, key=lambda entry: entry.timestamp, reverse=True)[:max_size]
@@ -60,8 +60,8 @@ class Scratchpad(Record):
     def evict_lru(self) -> None:
         """Drop the least recently used entries beyond ``max_size``.
 
-        An entry's last use is its last access, or when it came in if that is later. (A took one
-        that was never accessed for the oldest, and so dropped the entry just added.)
+        An entry's last use is its last access, or the time it entered if that is later. (A treated
+        an entry that was never accessed as the oldest, and so dropped the one just added.)
         """
         newest_first = sorted(self.memories, key=self._last_use, reverse=True)
         self.memories = newest_first[: self.max_size]
@@ -72,7 +72,7 @@ class Scratchpad(Record):
 
 
 class Promotion(Record, frozen=True):
-    """What ``promote`` did: whether the memory is new there, and what left to make room."""
+    """The outcome of ``promote``: whether the memory is new there, and which one was evicted."""
 
     memory_id: str
     promoted: bool

@@ -1,4 +1,4 @@
-"""What is asked of a search, and what it gives back."""
+"""The filters of a search, and its results."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, overload
@@ -12,21 +12,22 @@ from agent_memory.models.record import Record
 
 
 class DateRange(Record, extra="forbid", frozen=True):
-    """From ``start`` to ``end``, both included, either open. A date alone ends with its day."""
+    """From ``start`` to ``end``, both included, either optional. A date alone ends with its day."""
 
     start: UtcDatetime | None = None
     end: UtcEnd | None = None
 
 
 class SearchFilters(Record, extra="forbid", frozen=True):
-    """What a memory must be like to be found at all.
+    """The conditions that a memory must meet to be returned at all.
 
-    Each field that is given must hold; of ``ids``, it must have one. ``custom_filters`` are
-    conditions on ``metadata``: a mapping of key to value, or of key to ``{operator: value}`` with
-    the operators ``eq, ne, gt, gte, lt, lte, in, nin, contains, icontains``; ``AND`` and ``OR``
-    take a list of such mappings, ``NOT`` one. A key with dots reaches into nested metadata. A key
-    that a memory does not have makes every condition on it false but ``ne`` and ``nin``.
-    ``archived`` is false unless given: true finds archived memories alone, ``None`` both.
+    Every field that is given must match; with ``ids``, the memory must have one of them.
+    ``custom_filters`` are conditions on ``metadata``: a mapping of key to value, or of key to
+    ``{operator: value}`` with the operators ``eq, ne, gt, gte, lt, lte, in, nin, contains,
+    icontains``; ``AND`` and ``OR`` take a list of such mappings, ``NOT`` takes one. A key with dots
+    reaches into nested metadata. If a memory lacks a key, every condition on it is false except
+    ``ne`` and ``nin``. ``archived`` is false by default; true matches archived memories only,
+    ``None`` both.
     """
 
     ids: list[Text] | None = None
@@ -47,7 +48,7 @@ class SearchFilters(Record, extra="forbid", frozen=True):
     archived: bool | None = False
 
     def are_narrowing(self) -> bool:
-        """Return whether they leave out any memory that is not archived."""
+        """Return whether the filters exclude any memory that is not archived."""
         filters = self.model_dump(exclude_defaults=True, exclude={"tags_match"})
         if filters.get("archived", False) is None:
             filters.pop("archived")
@@ -55,21 +56,22 @@ class SearchFilters(Record, extra="forbid", frozen=True):
 
 
 class ScoreExplanation(Record, frozen=True):
-    """How a hit came to its place, part by part. Which weights they have, ``evidence.py`` says.
+    """How a hit was scored, part by part. The weights are in ``services/search/scoring.py``.
 
-    ``keyword`` is what its own words are worth, ``keyword_neighbours`` what is said around it in
-    its session, ``keyword_session`` the whole session; ``vector`` and the next two the same of
-    its meaning. ``subject`` is for a first word that was asked for, ``date`` for a time that was
-    asked for, ``question`` what is taken off a memory that ends with a question. Their sum is
-    ``evidence``.
+    ``keyword`` is the score of the memory's own words, ``keyword_neighbours`` that of its
+    neighbours in the session, ``keyword_session`` that of the whole session; ``vector`` and the
+    next two are the same by meaning. ``subject`` is added if the query asks for the memory's first
+    word, ``date`` if it asks for the memory's time; ``question`` is subtracted if the memory ends
+    with a question. Their sum is ``evidence``.
 
-    ``relative`` is the evidence beside that of the best hit, squared: this must reach ``gate``.
-    Times ``strength``, how much of the query the best memory has at all, it is the ``similarity``;
-    times ``freshness`` and ``access_boost``, the ``relevance_score``. ``cosine`` is that of its
-    vector and the query's, seen from the middle of all vectors. ``has_kept_place`` tells that it
-    stands where it does by its meaning alone: where no memory has half of the query's words, every
-    fourth place is kept for that. ``variants`` has, for words of the query, what stands in the
-    memory in their place: another form, its parts, or the word that was meant by a misspelt one.
+    ``relative`` is the evidence as a share of the best hit's, squared; it must reach ``gate``.
+    Multiplied by ``strength``, how much of the query the best memory covers at all, it is the
+    ``similarity``; multiplied by ``freshness`` and ``access_boost`` as well, the
+    ``relevance_score``. ``cosine`` is that of the memory's vector and the query's, measured from
+    the mean of all vectors. ``has_kept_place`` means that the hit has its rank by meaning alone: if
+    no memory has half of the query's words, every fourth place is reserved for such hits.
+    ``variants`` maps words of the query to what the memory has in their place: another form, the
+    parts of a word, or the correct spelling of a misspelt one.
     """
 
     keyword: float
@@ -95,12 +97,11 @@ class ScoreExplanation(Record, frozen=True):
 class MemorySearchResult(Record, frozen=True):
     """One memory that a search found.
 
-    ``similarity`` is 0 to 1; ``relevance_score`` is similarity × freshness × access boost,
-    without an upper bound. ``confidence`` (0 to 1) means the same in every store: of the hits that
-    have it, about that share is relevant. ``passed_gate`` tells a good answer from one
-    that only fills up the limit. ``repeats`` are the ids of memories that say the same in the same
-    words, and were left out for it. ``score`` takes the score apart, when that was asked for with
-    ``explain``.
+    ``similarity`` is 0 to 1; ``relevance_score`` is similarity × freshness × access boost, without
+    an upper bound. ``confidence`` (0 to 1) means the same in every store: of all hits with a given
+    confidence, about that share is relevant. ``passed_gate`` tells a good answer from a hit that
+    only fills up the limit. ``repeats`` are the ids of memories that were left out because they say
+    the same in the same words. ``score`` is the breakdown that ``explain`` asks for.
     """
 
     memory: Memory
@@ -124,12 +125,12 @@ class NearMiss(Record, frozen=True):
 
 
 class SearchMetadata(Record, frozen=True):
-    """How a search went: its time, what it was limited to, and why it found little.
+    """How a search went: its timings, its filters, and why it found little.
 
-    ``reason`` is ``None`` when it returned as many as were asked for, else one of ``empty_query``,
-    ``nothing_stored``, ``filtered_out``, ``no_match``, ``below_floor``, ``few_matches``,
-    ``below_similarity_threshold`` and ``below_confidence``; ``explanation`` says it in words.
-    Times are milliseconds.
+    ``reason`` is ``None`` if the search returned as many hits as were asked for, else one of
+    ``empty_query``, ``nothing_stored``, ``filtered_out``, ``no_match``, ``below_floor``,
+    ``few_matches``, ``below_similarity_threshold`` and ``below_confidence``; ``explanation`` says
+    it in words. Times are in milliseconds.
     """
 
     query_time: UtcDatetime
@@ -146,11 +147,11 @@ class SearchMetadata(Record, frozen=True):
 
 
 class SearchResults(Record, Sequence[MemorySearchResult], frozen=True):
-    """What a search returns: a sequence of hits, best first, and how it went.
+    """The result of a search: a sequence of hits, best first, and how the search went.
 
-    ``total_count`` is how many memories matched, of which the hits are the first ``limit``; it
-    stops counting at the number of candidates that a search looks at, and is never less than the
-    hits: those found for their neighbours alone count as well.
+    ``total_count`` is the number of memories that matched, of which the hits are the first
+    ``limit``. It counts no further than the number of candidates that a search considers, and is
+    never less than the number of hits: those found only through their neighbours count as well.
     """
 
     results: list[MemorySearchResult]

@@ -28,9 +28,9 @@ _RUN: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 def _one_of(pattern: re.Pattern[str], rule: str) -> Callable[[object], str]:
     def clean(value: object) -> str:
         if not isinstance(value, str):
-            raise ValueError(f"a {type(value).__name__} is no text: use {rule}")  # noqa: TRY004
+            raise ValueError(f"a {type(value).__name__} is not a text: use {rule}")  # noqa: TRY004
         if pattern.fullmatch(value) is None:
-            raise ValueError(f"{value!r:.120} cannot be one: use {rule}")
+            raise ValueError(f"{value!r:.120} is not a valid id: use {rule}")
         return value
 
     return clean
@@ -40,13 +40,13 @@ _clean_name = _one_of(_NAME, "1 to 100 letters (A to Z), digits and '_'")
 _clean_run = _one_of(_RUN, "1 to 100 letters (A to Z), digits, '_' and '-'")
 
 SessionName = Annotated[str, BeforeValidator(_clean_name)]
-"""The id of a user or an agent (C, 14): ASCII letters, digits and underscores, 100 at most."""
+"""The id of a user or an agent (C, 14): 1 to 100 ASCII letters, digits and underscores."""
 SessionRun = Annotated[str, BeforeValidator(_clean_run)]
-"""The id of a run (C, 14): the same, and hyphens."""
+"""The id of a run (C, 14): the same, plus hyphens."""
 
 
 class SessionType(StrEnum):
-    """What a session is about: all that a user has, one agent's of it, or one run's."""
+    """The scope of a session: all memories of a user, or of one agent or one run of that user."""
 
     USER = "USER"
     AGENT = "AGENT"
@@ -54,7 +54,7 @@ class SessionType(StrEnum):
 
 
 class SessionPermissions(SparseRecord, extra="forbid"):
-    """What a session may do. Everything, unless it is said otherwise."""
+    """What a session may do; everything by default."""
 
     read: StrictBool = True
     write: StrictBool = True
@@ -62,13 +62,13 @@ class SessionPermissions(SparseRecord, extra="forbid"):
 
 
 class SessionContext(SparseRecord, extra="forbid"):
-    """Whose memories are meant: a user's, and of these an agent's or a run's.
+    """Whose memories are meant: a user's, or those of one agent or one run of that user.
 
-    ``session_type`` follows from the ids where it is not given: RUN with a ``run_id``, else AGENT
-    with an ``agent_id``, else USER. RUN needs a ``run_id``, AGENT an ``agent_id``. Ids match from
-    the first character to the last. It cannot be changed once it is made.
+    ``session_type`` follows from the ids unless it is given: RUN with a ``run_id``, else AGENT with
+    an ``agent_id``, else USER. RUN needs a ``run_id``, AGENT an ``agent_id``. Ids match in full.
+    The context is immutable.
 
-    Making one from wrong values raises Pydantic's ``ValidationError``; ``SessionContext.of`` raises
+    Invalid values raise Pydantic's ``ValidationError``; ``SessionContext.of`` raises
     ``InvalidSession``.
     """
 
@@ -88,11 +88,11 @@ class SessionContext(SparseRecord, extra="forbid"):
         implied = [kind for name, kind in kinds if values.get(name) is not None]
         return {**values, "session_type": (*implied, SessionType.USER)[0]}
 
-    # Not of the whole model: an error would show all of it.
+    # Not a validator of the whole model: its error would show all of it.
     @field_validator("session_type")
     @classmethod
     def _has_what_it_needs(cls, kind: SessionType, info: ValidationInfo) -> SessionType:
-        """Refuse a type without the id that it is about; an id that is wrong is told already."""
+        """Refuse a type without its id; an invalid id has been reported already."""
         needed = {SessionType.RUN: "run_id", SessionType.AGENT: "agent_id"}.get(kind)
         if needed is not None and info.data.get(needed, "") is None:
             raise ValueError(f"a session of the type {kind} needs {needed!r}")
@@ -102,27 +102,27 @@ class SessionContext(SparseRecord, extra="forbid"):
     def of(cls, session: "SessionContext | Mapping[str, Any]") -> "SessionContext":
         """Return the session itself, or the one that a mapping describes.
 
-        Raises ``InvalidSession``, which names each value that is wrong and the rule for it.
+        Raises an ``InvalidSession`` that names each invalid value and the rule for it.
         """
         if isinstance(session, cls):
             return session
         if not isinstance(session, Mapping):
             kind = type(session).__name__
-            message = f"a {kind} is none: give a SessionContext or a mapping with a user_id"
+            message = f"a {kind} is not one: give a SessionContext or a mapping with a user_id"
             raise InvalidSession.of("session", message, session)
         try:
             return cls.model_validate(dict(session))
         except PydanticValidationError as error:
             raise InvalidSession.from_pydantic(error) from error
-        except RecursionError as error:  # of metadata
+        except RecursionError as error:  # from nested metadata
             raise InvalidSession.of("session", "is nested too deep", session) from error
 
 
 class SessionScope(SessionContext):
-    """A session context whose ids are those that people have; ``AgentMemory.session`` makes it.
+    """A session context that allows common ids; ``AgentMemory.session`` creates it.
 
-    C's own model takes letters, digits and ``_`` alone. Here a user and a run have 1 to 128
-    printable characters (a UUID, an e-mail address, ``auth0|5f7c``), an agent has an agent's id.
+    C's own model allows only letters, digits and ``_``. Here a user and a run have 1 to 128
+    printable characters (a UUID, an e-mail address, ``auth0|5f7c``), and an agent has an agent id.
     """
 
     user_id: ScopeId
@@ -137,9 +137,10 @@ class SessionScope(SessionContext):
 
     @classmethod
     def of(cls, session: SessionContext | Mapping[str, Any]) -> "SessionScope":
-        """Return the scope of a session, or of a mapping. Raises ``InvalidSession``.
+        """Return the scope of a session or a mapping. Raises ``InvalidSession``.
 
-        A context is checked again: ``model_copy`` makes one without a user, which is everybody's.
+        A context is validated again: ``model_copy`` could make one without a user, which would mean
+        everybody.
         """
         if isinstance(session, SessionContext):
             session = {

@@ -1,4 +1,4 @@
-"""Statistics of a memory: numbers and ids, and no texts but questions that the event log holds."""
+"""Statistics of a memory: numbers and ids; the only texts are questions from the event log."""
 
 from typing import Literal
 
@@ -11,10 +11,10 @@ PeriodUnit = Literal["day", "week", "month", "year", "decade", "century"]
 
 
 class Series(Record, frozen=True):
-    """The memories that share a value: ``count`` in all, and ``counts``, how many in each period.
+    """The memories that share a value: the total ``count``, and ``counts`` for each period.
 
-    ``name`` is the value; ``None`` stands for memories without one. What is dated after the last
-    period is in ``count`` alone.
+    ``name`` is the value; ``None`` stands for memories without one. Memories dated after the last
+    period are only in ``count``.
     """
 
     name: str | None
@@ -25,8 +25,8 @@ class Series(Record, frozen=True):
 class Breakdown(Record, frozen=True):
     """The memories by the values of one field, the most frequent first.
 
-    ``value_count`` is how many values there are. Those beyond the first are ``others``, together,
-    by period.
+    ``value_count`` is the number of values. Those beyond the first ones are summed up in
+    ``others``, by period.
     """
 
     value_count: int = Field(ge=0)
@@ -35,11 +35,11 @@ class Breakdown(Record, frozen=True):
 
 
 class Growth(Record, frozen=True):
-    """What the history tells of how a memory grew, by period.
+    """How a memory grew according to its history, by period.
 
-    ``added``, ``changed`` and ``deleted`` count changes; bringing a deleted memory back adds it.
-    ``memories``, archived ones too, and ``content_bytes``, of their contents in UTF-8, are at the
-    end of each period. What was erased for good has left the history, and these figures too.
+    ``added``, ``changed`` and ``deleted`` count changes; restoring a deleted memory adds it.
+    ``memories`` (including archived ones) and ``content_bytes`` (of their contents in UTF-8) are as
+    of the end of each period. Erased memories are gone from the history, and from these figures.
     """
 
     added: list[int]
@@ -50,12 +50,12 @@ class Growth(Record, frozen=True):
 
 
 class RecallStatistics(Record, frozen=True):
-    """What the event log tells of the use of a memory, by period.
+    """How a memory was used according to the event log, by period.
 
-    ``searches`` counts searches, ``unanswered`` those of them that returned nothing, or nothing
-    that has half of what was asked (a ``similarity`` of 0.5). ``memories`` counts the memories that
-    searches and ``context`` returned, ``tokens`` their tokens, estimated. ``memories_per_day`` is
-    the mean since ``first_event``, the first that the log still has. All are zero where the setting
+    ``searches`` counts searches, ``unanswered`` those that returned nothing, or nothing with half
+    of what was asked (a ``similarity`` of 0.5). ``memories`` counts the memories that searches and
+    ``context`` returned, ``tokens`` their estimated tokens. ``memories_per_day`` is the mean since
+    ``first_event``, the oldest event still in the log. All are zero for a time when the setting
     ``event_log`` was ``off``.
     """
 
@@ -71,9 +71,9 @@ class RecallStatistics(Record, frozen=True):
 class RecalledMemory(Record, frozen=True):
     """A memory that searches return often.
 
-    ``share`` is its accesses as a share of all searches, 0 to 1; ``None`` where there were fewer
-    searches: an import brings accesses along. ``is_too_often``: over half of all searches, of ten
-    at least. What answers every question answers none.
+    ``share`` is its accesses divided by all searches, 0 to 1; ``None`` if there were fewer searches
+    than accesses, since an import brings accesses along. ``is_too_often`` means over half of all
+    searches, of at least ten: what answers every question answers none.
     """
 
     memory_id: str
@@ -83,10 +83,11 @@ class RecalledMemory(Record, frozen=True):
 
 
 class Gap(Record, frozen=True):
-    """A question that the memory does not answer, with all that are asked in the same words.
+    """A question that the memory does not answer, together with all that use the same words.
 
-    ``question`` is how it was last asked, ``asked`` how often, ``unanswered`` how often in vain:
-    the last time too, else it is no gap any more. ``best_similarity`` is that of the best hit then.
+    ``question`` is its latest wording, ``asked`` how often it was asked, ``unanswered`` how often
+    in vain, including the last time: otherwise it would no longer be a gap. ``best_similarity`` is
+    that of the best hit at that time.
     """
 
     question: str
@@ -97,9 +98,9 @@ class Gap(Record, frozen=True):
 
 
 class OldAnswer(Record, frozen=True):
-    """A memory that was the first hit of three searches or more, and is 90 days old or more.
+    """A memory that was the first hit of at least three searches, and is at least 90 days old.
 
-    ``age_days`` counts from when it was last written. ``questions`` are the last three, where the
+    ``age_days`` counts from when it was last written. ``questions`` are the last three, if the
     event log holds texts.
     """
 
@@ -111,7 +112,7 @@ class OldAnswer(Record, frozen=True):
 
 
 class Contradiction(Record, frozen=True):
-    """A memory that another one seems to contradict: a review that waits for a decision."""
+    """A memory that another one seems to contradict: a review that awaits a decision."""
 
     review_id: int
     memory_id: str
@@ -119,10 +120,10 @@ class Contradiction(Record, frozen=True):
 
 
 class Recommendation(Record, frozen=True):
-    """Memories to look at, or to archive, why, and the one command that does it.
+    """Memories to review or to archive, the reason, and the one command that does it.
 
-    ``review_id`` is the review that waits for a decision, ``same_as`` the memory that says what
-    these say: ``merge`` makes one of them.
+    ``review_id`` is the review that awaits a decision, ``same_as`` the memory that says the same as
+    these: ``merge`` makes them one.
     """
 
     action: Literal["review", "archive"]
@@ -136,21 +137,22 @@ class Recommendation(Record, frozen=True):
 class MemoryStatistics(Record, frozen=True):
     """Figures of a memory, from ``since`` (``None``: from the beginning) to ``until``.
 
-    ``periods`` are the first days of the periods, ISO 8601, each one ``period_unit`` long: 31 of
-    them at most, but for centuries. Every list by period has their length. A day is a day in UTC.
+    ``periods`` are the first days of the periods, ISO 8601, each one ``period_unit`` long; there
+    are at most 31, except for centuries. Every list by period has the same length. Days are in UTC.
 
     ``memory_count`` counts the memories that are not archived, ``content_bytes`` their contents and
-    those of ``archived_count`` archived ones; ``file_bytes`` is the size of the file, in a database
-    that of the rows of memories, history and vectors. ``categories``, ``sources``
-    (``metadata.source``) and ``sessions`` are of all memories dated within the time, archived ones
-    too.
+    those of the ``archived_count`` archived ones; ``file_bytes`` is the size of the file, or in a
+    database that of the rows of memories, history and vectors. ``categories``, ``sources``
+    (``metadata.source``) and ``sessions`` cover all memories dated within the period, including
+    archived ones.
 
-    ``never_recalled`` are not archived, were last written 30 days ago or earlier, and no search
-    ever returned them. ``duplicates`` are groups of ids that say the same, of which each has its
-    first; ``duplicate_count`` is how many memories could go. ``archivable_count`` is how many
-    ``tidy`` would archive, by the agent's retention policy, else by ``standard``'s ages. Lists
-    have the first ``limit``, the counts beside them count all. All of these describe the memory as
-    it is now, whatever ``since`` is; but gaps and old answers are of the searches since.
+    ``never_recalled`` are memories that are not archived, were last written at least 30 days ago,
+    and were never returned by a search. ``duplicates`` are groups of ids of memories that say the
+    same; ``duplicate_count`` is how many memories could be removed. ``archivable_count`` is how
+    many ``tidy`` would archive, by the agent's retention policy, or else by the ages of
+    ``standard``. Lists, and each group of duplicates, have the first ``limit`` items; the counts
+    beside them are complete. All of these describe the memory as it is now, regardless of
+    ``since``; only gaps and old answers are from the searches since then.
     """
 
     agent_id: str

@@ -1,6 +1,6 @@
-"""Times: always aware and in UTC, written as fixed-width text whose order is their order.
+"""Times: always aware and in UTC, written as fixed-width text that sorts chronologically.
 
-A naive time that is given means UTC.
+A naive time on input means UTC.
 """
 
 from __future__ import annotations
@@ -11,24 +11,25 @@ from typing import Final
 
 _OLDEST = datetime(1, 1, 2, tzinfo=UTC)
 NEWEST_TIME = datetime(9999, 12, 30, tzinfo=UTC)
-"""The latest time that anything is moved on to: spans can still be added to what comes before."""
+"""The latest time that is ever computed: a span can be added to any time before it."""
 
 _TIME: Final = re.compile(r"[\dW-]{7,10}(?:[Tt ][\d:.,]+ ?(?:[Zz]|[+-][\d:.]+)?)?")
-"""A date, and a time behind a T or a blank. Python takes any letter there: 20 digits are a time."""
+"""A date, optionally with a time after a T or a space. Python accepts any separator, so that it
+takes 20 digits for a time."""
 _AGO: Final = re.compile(r"(\d{1,6})\s*([hdw])")
 _UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
 
 
 def now_utc() -> datetime:
-    """Return the time, aware, in UTC. The default clock of a store."""
+    """Return the current time, aware and in UTC. The default clock of a store."""
     return datetime.now(UTC)
 
 
 def to_utc(moment: datetime) -> datetime:
-    """Return the same moment in UTC; a naive time is taken to be UTC already.
+    """Return the same moment in UTC; a naive time is assumed to be UTC already.
 
-    Raises ``ValueError`` for a time whose UTC lies outside the years 1 to 9999
-    (``0001-01-01T00:00+05:30`` parses, and then cannot be converted).
+    Raises ``ValueError`` for a time that in UTC lies outside the years 1 to 9999
+    (``0001-01-01T00:00+05:30`` can be parsed, but not converted).
     """
     if moment.tzinfo is UTC:
         return moment
@@ -41,20 +42,20 @@ def to_utc(moment: datetime) -> datetime:
 
 
 def format_time(moment: datetime) -> str:
-    """Write a time as ``YYYY-MM-DDTHH:MM:SS.ffffffZ``, 27 characters."""
+    """Format a time as ``YYYY-MM-DDTHH:MM:SS.ffffffZ``, 27 characters."""
     # strftime("%Y") does not pad years below 1000 on Linux.
-    return f"{to_utc(moment).isoformat('T', 'microseconds')[:-6]}Z"  # for +00:00
+    return f"{to_utc(moment).isoformat('T', 'microseconds')[:-6]}Z"  # instead of +00:00
 
 
 def format_briefly(moment: datetime) -> str:
-    """Write a time as ``format_time`` does, with microseconds only where there are any."""
+    """Format a time as ``format_time`` does, but without microseconds if they are zero."""
     return format_time(moment).replace(".000000Z", "Z")
 
 
 def parse_time(text: str) -> datetime:
-    """Read an ISO 8601 time or date; one without an offset is UTC.
+    """Parse an ISO 8601 time or date; one without an offset is UTC.
 
-    Digits past the microsecond are dropped. Raises ``ValueError`` that names the text.
+    Digits beyond microseconds are dropped. Raises a ``ValueError`` that quotes the text.
     """
     stripped = text.strip()
     try:
@@ -66,14 +67,14 @@ def parse_time(text: str) -> datetime:
 
 
 def parse_end(text: str) -> datetime:
-    """Read the end of a span as ``parse_time`` does; a date alone ends with its day."""
+    """Parse the end of a range as ``parse_time`` does; a date alone ends with its day."""
     moment = parse_time(text)
     is_date = len(text.strip()) <= len("2026-01-28")
     return shifted(moment, timedelta(days=1, microseconds=-1)) if is_date else moment
 
 
 def time_ago(text: str) -> datetime | None:
-    """Return the time that was so long ago, ``12h``, ``7d`` or ``2w``; ``None`` of another text."""
+    """Return the time ``12h``, ``7d`` or ``2w`` ago, or ``None`` for any other text."""
     match = _AGO.fullmatch(text.strip())
     if match is None:
         return None
@@ -81,26 +82,26 @@ def time_ago(text: str) -> datetime | None:
 
 
 def read_stored_time(text: str) -> datetime:
-    """Read a time as ``format_time`` wrote it.
+    """Parse a time that ``format_time`` wrote.
 
-    A time that a foreign program damaged past reading comes back as the oldest one rather than
-    as an error: the memory beside it must stay readable. ``check`` reports it.
+    A time that another program damaged beyond recognition is read as the oldest one rather than
+    raising an error: the memory must stay readable. ``check`` reports it.
     """
     try:
         return to_utc(datetime.fromisoformat(text))
-    except (ValueError, TypeError):  # of a damaged page, it need not be a text
+    except (ValueError, TypeError):  # on a damaged page it may not even be a text
         return _OLDEST
 
 
 def age_in_days(moment: datetime, now: datetime) -> int:
-    """Count whole days from ``moment`` to ``now``, never below 0 (A)."""
+    """Return the whole days from ``moment`` to ``now``, never less than 0 (A)."""
     return max(0, (to_utc(now) - to_utc(moment)).days)
 
 
 def from_epoch(seconds: float) -> datetime:
-    """Return the time that a file has, in seconds since 1970, within the years that one can have.
+    """Return a file's time, given in seconds since 1970, limited to the supported years.
 
-    A file system takes any number, and what unpacks an archive may set it.
+    A file system accepts any number, and so may a program that unpacks an archive.
     """
     try:
         return datetime.fromtimestamp(seconds, UTC)
@@ -109,7 +110,7 @@ def from_epoch(seconds: float) -> datetime:
 
 
 def shifted(moment: datetime, span: timedelta) -> datetime:
-    """Add a span, staying within the years that a time can have."""
+    """Add a span, staying within the supported years."""
     try:
         return min(max(moment + span, _OLDEST), NEWEST_TIME)
     except OverflowError:

@@ -189,7 +189,7 @@ GOOD = [1.0] * 8
         (np.full((4, 8), np.nan, dtype=np.float32), "infinite or not a number"),
         (np.zeros((4, 8), dtype=np.float32), "a vector of zeros"),
         (np.ones((4, 8, 1), dtype=np.float32), "must be real number"),
-        (np.ones(4), "what is no vector"),
+        (np.ones(4), "not a vector"),
         (None, "NoneType"),
         (7, "int"),
     ],

@@ -128,9 +128,9 @@ def test_an_embedder_that_cannot_be_had_is_refused(spec: str) -> None:
 
 @pytest.mark.parametrize("spec", [7, object(), WordLlamaEmbedder, b"openai"])
 def test_what_is_no_embedder_is_refused(root: Path, spec: Any) -> None:
-    with pytest.raises(ConfigurationError, match="is no embedder"):
+    with pytest.raises(ConfigurationError, match="is not an embedder"):
         create_embedder(spec)
-    with pytest.raises(ConfigurationError, match="is no embedder"):
+    with pytest.raises(ConfigurationError, match="is not an embedder"):
         AgentMemory("bob", root=root, embedder=spec)  # which needs it much later, or never
     assert not AgentMemory.exists("bob", root)
 

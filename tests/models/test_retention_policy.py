@@ -46,7 +46,7 @@ def test_there_is_no_policy_unless_one_is_set() -> None:
 @pytest.mark.parametrize(
     ("policy", "fault"),
     [
-        ("strict", "'strict' is no policy: use standard, or an object"),
+        ("strict", "'strict' is not a policy: use standard, or an object"),
         ({"archive_learnings_after_days": 0}, "archive_learnings_after_days"),
         ({"archive_tasks_after_days": -1}, "archive_tasks_after_days"),
         ({"archive_tasks_after_days": 1.5}, "archive_tasks_after_days"),
@@ -94,7 +94,7 @@ def test_a_policy_comes_back_from_the_file_as_it_was_set(root: Path, policy: Any
 def test_a_wrong_policy_leaves_the_one_that_is_set(root: Path) -> None:
     with AgentMemory("bob", root=root) as memory:
         before = memory.configure(retention="standard").retention
-        with pytest.raises(RefusedValue, match="'strict' is no policy"):
+        with pytest.raises(RefusedValue, match="'strict' is not a policy"):
             memory.configure(retention="strict")
         with pytest.raises(RefusedValue, match=r"limits\.core\.max_memories"):
             memory.configure(retention={"limits": {"core": {"max_memories": "many"}}})

@@ -1,4 +1,4 @@
-"""What an engine must keep to, as tests to be collected by pytest: ``EngineContract``."""
+"""The requirements of an engine, as pytest tests: ``EngineContract``."""
 
 import pytest
 

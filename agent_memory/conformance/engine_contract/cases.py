@@ -13,7 +13,7 @@ NOW = datetime(2026, 1, 30, 16, 0, tzinfo=UTC)
 
 
 def memory_of(number: int, content: str | None = None, **fields: Any) -> Memory:
-    """Make a memory, each a minute younger than the one before."""
+    """Return a memory; each number is a minute later than the one before."""
     moment = NOW + timedelta(minutes=number)
     values: dict[str, Any] = {
         "id": f"mem-{number}",

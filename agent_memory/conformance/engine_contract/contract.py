@@ -1,4 +1,4 @@
-"""The whole contract of an engine, as one class to inherit."""
+"""The complete contract of an engine, as one class to inherit."""
 
 from __future__ import annotations
 
@@ -50,20 +50,21 @@ class EngineContract(
     TombstoneContract,
     TransactionContract,
 ):
-    """What an engine must keep to, as tests: subclass it in a test module, and say which.
+    """The requirements of an engine, as pytest tests to inherit.
 
-    ``class TestMine(EngineContract)`` has a fixture ``opener``, which returns a function that opens
-    the memories of agent bob: in one test always the same, at first empty.
+    Write a ``class TestMine(EngineContract)`` in a test module, with a fixture ``opener`` that
+    returns a function that opens the memories of agent bob: within a test always the same ones, at
+    first empty.
     """
 
     @pytest.fixture
     def opener(self) -> Callable[[], Engine]:
-        """Return what opens the store that is to be tried."""
+        """Return the function that opens the store under test."""
         raise NotImplementedError("give a fixture `opener` that returns what opens your engine")
 
     @pytest.fixture
     def engine(self, opener: Callable[[], Engine]) -> Iterator[Engine]:
-        """Give the empty store of agent bob."""
+        """Yield the empty store of agent bob."""
         opened = opener()
         opened.prepare(AGENT, clock=lambda: NOW)
         yield opened

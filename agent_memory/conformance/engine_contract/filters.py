@@ -1,4 +1,4 @@
-"""What every engine promises of each filter: the same memories as the filter's own words."""
+"""The requirements for filters: what each one matches, in every engine."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ CASES: list[tuple[dict[str, Any], set[int]]] = [
 
 
 def numbers(engine: Engine, filters: Filter) -> set[int]:
-    """Return which memories a filter passes."""
+    """Return the numbers of the memories that a filter matches."""
     ids = engine.memories.ids(filters)
     assert engine.memories.count(filters) == len(ids)
     return {int(memory_id.removeprefix("mem-")) for memory_id in ids}
 
 
 class FilterContract:
-    """Each filter passes the same memories as the filter's own words."""
+    """Each filter matches exactly the memories that its name and values say."""
 
     @pytest.fixture
     def filled(self, engine: Engine) -> Engine:

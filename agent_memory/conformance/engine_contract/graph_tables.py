@@ -1,4 +1,4 @@
-"""What every engine promises of the graph's tables."""
+"""The requirements for the graph's tables in every engine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def edge(engine: Engine, source: str, relationship: str, target: str, **values: 
 
 
 class GraphContract:
-    """Entities and relationships, and what memories say of them."""
+    """Entities and relationships, and what memories say about them."""
 
     @pytest.fixture
     def chain(self, engine: Engine) -> list[str]:

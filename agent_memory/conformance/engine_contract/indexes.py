@@ -1,4 +1,4 @@
-"""What every engine promises of finding: by words, by what they say alike, by vectors."""
+"""The requirements for finding texts in every engine: by words, by fingerprint, by vectors."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class VectorContract:
 
 
 class VocabularyContract:
-    """Words are known, and texts that have them."""
+    """The words of the store are known, and the texts that contain them."""
 
     def test_words_are_found_by_themselves_and_by_their_beginning(self, engine: Engine) -> None:
         texts = ("tea and teapots", "tea with milk", "coffee")

@@ -1,4 +1,4 @@
-"""What every engine promises of its tables, one class a table."""
+"""The requirements for the tables of every engine, one class per table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from agent_memory.text.dates import date_spans
 
 
 def get(engine: Engine, number: int) -> Memory:
-    """Return a memory that is there."""
+    """Return a memory, which must exist."""
     memory = engine.memories.get(f"mem-{number}")
     assert memory is not None
     return memory
@@ -73,7 +73,7 @@ class MemoryTableContract:
 
     @pytest.mark.parametrize("order", list(MemoryOrder))
     def test_each_order_goes_on_behind_a_memory(self, engine: Engine, order: MemoryOrder) -> None:
-        """Two of each kind are alike, and of one moment: none is left out, none told twice."""
+        """Two of each kind are equal and of the same time: none is skipped, none returned twice."""
         fields: list[dict[str, Any]] = [
             {"importance": "high", "category": "task"},
             {"importance": "low", "category": "decision"},
@@ -216,7 +216,7 @@ class MemoryRowContract:
 
 
 class HistoryContract:
-    """Every change, and which belong together."""
+    """Every change, and which changes belong together."""
 
     def test_each_change_is_recorded_with_what_it_changed(self, engine: Engine) -> None:
         (row_id,) = stored(engine, memory_of(1))
@@ -318,7 +318,7 @@ class AgentTableContract:
 
 
 class ScratchpadContract:
-    """Who enters the scratchpad, and who leaves."""
+    """Which memories enter the scratchpad, and which leave it."""
 
     def test_the_least_recently_used_leaves_first_and_the_promoted_last(
         self, engine: Engine
@@ -345,7 +345,7 @@ class ScratchpadContract:
 
 
 class ReviewContract:
-    """Recalls, and memories that are in question."""
+    """Recalls, and memories under review."""
 
     def test_recalls_are_forgotten_after_an_hour(self, engine: Engine) -> None:
         rows = stored(engine, memory_of(1))
@@ -414,7 +414,7 @@ class ReviewContract:
 
 
 class RejectionContract:
-    """Values that must not be stored."""
+    """Texts that must not be stored."""
 
     def test_a_value_is_rejected_once_and_lifted(self, engine: Engine) -> None:
         digest = b"\x01" * 32
@@ -431,7 +431,7 @@ class RejectionContract:
 
 
 class TombstoneContract:
-    """What was erased must not come back."""
+    """Erased memories must not come back."""
 
     def test_a_tombstone_is_put_once_and_removed(self, engine: Engine) -> None:
         first = Tombstone(b"k" * 16, b"\x02" * 16, "id", format_time(NOW))
@@ -467,7 +467,7 @@ class TombstoneContract:
 
 
 class FingerprintContract:
-    """Near duplicates have one fingerprint."""
+    """Near duplicates have the same fingerprint."""
 
     def test_near_duplicates_have_one_fingerprint(self, engine: Engine) -> None:
         same = [memory_of(1, "I like tea"), memory_of(2, "I like  tea."), memory_of(3, "Oslo")]
@@ -490,7 +490,7 @@ class FingerprintContract:
 
 
 class ErasureContract:
-    """Use, statistics, and what erasing leaves."""
+    """Usage, statistics, and what is left after erasing."""
 
     def test_use_is_told_by_kind(self, engine: Engine) -> None:
         stored(engine, memory_of(1, kind="core"), memory_of(2, importance="high"), memory_of(3))

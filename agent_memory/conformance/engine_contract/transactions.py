@@ -1,4 +1,4 @@
-"""What every engine promises of its transactions."""
+"""The requirements for transactions in every engine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Opener = Callable[[], Engine]
 
 
 class TransactionContract:
-    """What is whole, what waits, what is seen meanwhile."""
+    """Atomicity, waiting for locks, and what readers see meanwhile."""
 
     def test_what_is_committed_is_there_when_it_is_opened_again(
         self, engine: Engine, opener: Opener

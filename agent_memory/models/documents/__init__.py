@@ -1,1 +1,1 @@
-"""Shapes that documents A and C name."""
+"""The models that only documents A and C define."""

@@ -1,4 +1,4 @@
-"""C's envelopes around what a verb returned, or around the error that it raised (C, 12 and 13)."""
+"""C's envelopes for the result of a verb, or for the error that it raised (C, 12 and 13)."""
 
 from __future__ import annotations
 
@@ -32,16 +32,17 @@ _MOST_SHOWN: Final = 80
 
 
 def new_request_id() -> str:
-    """Make the id of a request: ``req_`` and 12 hexadecimal digits."""
+    """Return a new request id: ``req_`` and 12 hexadecimal digits."""
     return f"req_{secrets.token_hex(6)}"
 
 
 def success(
     data: object, *, started: datetime, now: datetime, request_id: str | None = None
 ) -> SuccessResponse:
-    """Wrap what a verb returned: JSON data or models, and ``None`` as an empty object.
+    """Wrap the result of a verb: JSON data or models; ``None`` becomes an empty object.
 
-    ``started`` and ``now`` are aware times; the milliseconds between them are told, 0 at least.
+    ``started`` and ``now`` are aware times; the envelope has the milliseconds between them, at
+    least 0.
     """
     return SuccessResponse(
         data={} if data is None else data,
@@ -62,10 +63,10 @@ def failure(
 ) -> ErrorResponse:
     """Wrap an error, under one of C's codes.
 
-    An error of this library is told in its own words, which name no secret; the details have the
-    ``memory_id`` and the ``errors`` that it carries (``loc``, ``msg``, ``type``, ``input``), and
-    what the caller adds. Any other is an INTERNAL_ERROR of which nothing more is told: nobody
-    wrote it for users.
+    An error of this library keeps its message, which contains no secret; the details have its
+    ``memory_id`` and ``errors`` (``loc``, ``msg``, ``type``, ``input``), and what the caller adds.
+    Any other error becomes an INTERNAL_ERROR without further details: its message was not written
+    for users.
     """
     if isinstance(error, PydanticValidationError):
         error = ValidationError.from_pydantic(error)
@@ -87,7 +88,7 @@ def failure(
 
 
 def _details(error: AgentMemoryError) -> dict[str, Any]:
-    """Return what an error carries beside its message, as JSON data."""
+    """Return what an error carries besides its message, as JSON data."""
     details: dict[str, Any] = {}
     memory_id = getattr(error, "memory_id", None)
     if isinstance(memory_id, str) and memory_id:
@@ -110,7 +111,7 @@ def _shown(value: object) -> object:
     if isinstance(value, str):
         return _shortened(value)
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no such number
+        return str(value)  # JSON has no infinity and no NaN
     return described(value)
 
 
@@ -120,5 +121,5 @@ def _shortened(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Escape half of a surrogate pair, which no UTF-8 can hold."""
+    """Escape lone surrogates, which UTF-8 cannot encode."""
     return text.encode(errors="backslashreplace").decode()

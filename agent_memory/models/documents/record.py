@@ -1,4 +1,4 @@
-"""A memory as C's Memory Record, and a search as C has it (C, 1 and 6)."""
+"""A memory as C's Memory Record, and C's search (C, 1 and 6)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, Final
@@ -20,9 +20,9 @@ from agent_memory.models.record import SparseRecord
 from agent_memory.models.search import SearchFilters, SearchResults
 
 DEFAULT_RECORD_LIMIT: Final = 10
-"""Records that C's search returns at most, unless it is asked for another number."""
+"""The default limit of C's search."""
 DEFAULT_SCORE_THRESHOLD: Final = 0.7
-"""C's least score. It counts where it was asked for: see ``SearchQuery.search_arguments``."""
+"""C's minimum score. It only counts if it was set: see ``SearchQuery.search_arguments``."""
 _NINE: Final = frozenset(MemoryCategory.all_values())
 
 
@@ -30,9 +30,9 @@ _NINE: Final = frozenset(MemoryCategory.all_values())
 
 
 class MemoryRecordMetadata(SparseRecord, extra="forbid"):
-    """Whose a record is, when it was made and changed, and what it is about.
+    """The owner, the times and the category of a record.
 
-    C asks for a ``user_id``; a memory that is about nobody has none here.
+    C requires a ``user_id``; a memory that is about nobody has none here.
     """
 
     user_id: Label | None = None
@@ -47,11 +47,11 @@ class MemoryRecordMetadata(SparseRecord, extra="forbid"):
 
 
 class MemoryRecord(SparseRecord, extra="forbid"):
-    """A memory as a record: nested metadata, a score where a search found it, a version.
+    """A memory as a record: with nested metadata, a version, and a score if a search found it.
 
-    ``id`` is a UUID, or an id of this library. What is ``None`` is left out of its JSON, whose keys
-    stand in one order. ``score`` is finite, ``version`` counts from 1. Making one
-    from wrong values raises Pydantic's ``ValidationError``.
+    ``id`` is a UUID, or an id of this library. Fields that are ``None`` are left out of its JSON,
+    whose keys have a fixed order. ``score`` is finite, ``version`` starts at 1. Invalid values
+    raise Pydantic's ``ValidationError``.
     """
 
     id: MemoryId
@@ -69,11 +69,11 @@ class MemoryRecord(SparseRecord, extra="forbid"):
         score: float | None = None,
         embedding: Sequence[float] | None = None,
     ) -> "MemoryRecord":
-        """Make the record of a memory; ``embedding`` is the memory's own unless it is given.
+        """Return the record of a memory; ``embedding`` defaults to the memory's own.
 
-        What the memory has is taken as it is: its metadata may be longer and deeper than that of a
-        record that comes from elsewhere. What C has no place for (kind, importance, accesses, the
-        session, a task's details) is left out.
+        The memory's values are not validated: its metadata may be longer and deeper than that of a
+        record from elsewhere. What C has no field for (kind, importance, accesses, the session, a
+        task's details) is left out.
         """
         category, custom = given_back(memory)
         vector = memory.embedding if embedding is None else embedding
@@ -99,13 +99,13 @@ class MemoryRecord(SparseRecord, extra="forbid"):
     def to_memory_input(
         self, *, agent_id: str | None = None, categories: Collection[str] = ()
     ) -> dict[str, Any]:
-        """Return what ``AgentMemory.store`` and ``store_many`` take: the fields that are told.
+        """Return the set fields as arguments for ``AgentMemory.store`` and ``store_many``.
 
-        A category that is none of the nine, nor of the agent's own ``categories``, becomes a note
-        with the word in ``metadata["original_category"]``; ``from_memory`` gives it back. Where the
-        record is of another agent than ``agent_id``, its name stands in ``metadata["agent_id"]``.
-        The embedding, the score, the version and the time of the last change are not stored: the
-        store has its own.
+        A category that is neither one of the nine nor one of the agent's own ``categories`` becomes
+        a note with the original in ``metadata["original_category"]``; ``from_memory`` restores it.
+        If the record belongs to an agent other than ``agent_id``, that agent's name goes to
+        ``metadata["agent_id"]``. The embedding, the score, the version and the time of the last
+        change are not stored: the store has its own.
         """
         record = self.metadata
         metadata = dict(record.custom_metadata or {})
@@ -137,15 +137,15 @@ def _as_given(filters: SearchFilters) -> dict[str, Any]:
 
 
 GivenFilters = Annotated[SearchFilters, PlainSerializer(_as_given)]
-"""Filters whose JSON has what was given and nothing else."""
+"""Filters whose JSON contains only the fields that were set."""
 Limit = Annotated[int, Field(strict=True, ge=1, le=MAX_SEARCH_LIMIT)]
 Threshold = Annotated[float, Field(ge=0.0, le=1.0)]
 
 
 class SearchQuery(SparseRecord, extra="forbid"):
-    """What is asked of a search: any text, filters, and how many records at most.
+    """The request of a search: any text, filters, and the maximum number of records.
 
-    ``limit`` is 1 to 100. ``include_embeddings`` asks for the records' vectors too.
+    ``limit`` is 1 to 100. ``include_embeddings`` requests the records' vectors too.
     """
 
     query: str
@@ -155,11 +155,11 @@ class SearchQuery(SparseRecord, extra="forbid"):
     include_embeddings: bool = False
 
     def search_arguments(self) -> dict[str, Any]:
-        """Return what ``AgentMemory.search`` takes.
+        """Return the arguments for ``AgentMemory.search``.
 
-        ``score_threshold`` counts where it was given. A fixed 0.7, of any model, would
-        hide right answers: without a threshold each query has one of its own. Raises
-        ``ValidationError`` where ``include_embeddings`` is set: a search has no vectors to give.
+        ``score_threshold`` only counts if it was set. A fixed 0.7, for any model, would hide right
+        answers: without a threshold each query has its own. Raises ``ValidationError`` if
+        ``include_embeddings`` is set: a search returns no vectors.
         """
         if self.include_embeddings:
             message = (
@@ -181,7 +181,7 @@ class RecordSearchMetadata(SparseRecord, extra="forbid"):
     """How a search went. Times are whole milliseconds.
 
     Ours are ``explanation``, why it found nothing, and ``degraded``, what it had to do without;
-    both are left out of the JSON where there is nothing to say.
+    both are left out of the JSON if empty.
     """
 
     query_time: UtcDatetime
@@ -194,9 +194,9 @@ class RecordSearchMetadata(SparseRecord, extra="forbid"):
 
 
 class MemorySearchResponse(SparseRecord, extra="forbid"):
-    """What a search found: records, best first, and how it went.
+    """The result of a search: records, best first, and how the search went.
 
-    ``total_count`` is how many memories matched, of which the records are the first.
+    ``total_count`` is the number of memories that matched; the records are the first of them.
     """
 
     results: list[MemoryRecord]
@@ -211,12 +211,11 @@ class MemorySearchResponse(SparseRecord, extra="forbid"):
         score_threshold: float | None = None,
         embeddings: Mapping[str, Sequence[float]] | None = None,
     ) -> "MemorySearchResponse":
-        """Make it of what ``AgentMemory.search`` returned.
+        """Return the response for the results of ``AgentMemory.search``.
 
-        A record's ``score`` is the hit's similarity, 0 to 1, which is what a threshold is held
-        against; the order is by relevance, so scores need not fall from one to the next.
-        ``embeddings`` are the vectors by id, of those that have one. ``score_threshold``, where it
-        was asked for, is told among the filters.
+        A record's ``score`` is the hit's similarity, 0 to 1, which a threshold is compared with;
+        the order is by relevance, so scores need not decrease. ``embeddings`` maps ids to vectors,
+        for those that have one. ``score_threshold``, if it was set, is listed among the filters.
         """
         how = results.search_metadata
         applied = dict(how.filters_applied)

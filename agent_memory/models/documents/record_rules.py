@@ -1,4 +1,4 @@
-"""The rules of a record's parts: UUIDs, embeddings, custom metadata (C, 14)."""
+"""The rules for the parts of a record: UUIDs, embeddings, custom metadata (C, 14)."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator
 from agent_memory.models.fields import clean_metadata
 
 MAX_RECORD_METADATA_DEPTH: Final = 5
-"""Levels, of which the metadata itself is the first; a list is a level too."""
+"""Levels of nesting: the metadata itself is the first, and a list is a level too."""
 MAX_RECORD_KEY_LENGTH: Final = 100
 """Characters."""
 MAX_RECORD_TEXT_LENGTH: Final = 1_000
@@ -19,7 +19,7 @@ MAX_RECORD_TEXT_LENGTH: Final = 1_000
 RESERVED_METADATA_KEYS: Final = frozenset(
     "user_id agent_id run_id created_at updated_at memory_type".split()
 )
-"""What a record says of itself, beside its custom metadata."""
+"""The record's own fields, beside its custom metadata."""
 
 _UUID4: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", re.IGNORECASE
@@ -27,15 +27,14 @@ _UUID4: Final = re.compile(
 
 
 def is_uuid4(text: object) -> bool:
-    """Return whether a text is a UUID of version 4: any case, hyphens where they belong."""
+    """Return whether a text is a UUID of version 4: in either case, with hyphens in place."""
     return isinstance(text, str) and _UUID4.fullmatch(text) is not None
 
 
 def validate_embedding(values: object, dimensions: int | None = None) -> tuple[bool, str | None]:
-    """Return whether an embedding may be used, and if not, why.
+    """Return whether an embedding is valid, and if not, why.
 
-    It has finite numbers and nothing else, ``dimensions`` of them where that is said, else at
-    least one.
+    It consists of finite numbers: ``dimensions`` of them if that is given, else at least one.
     """
     if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
         return False, f"Embedding is a {type(values).__name__}: give a list of numbers"
@@ -55,7 +54,7 @@ def validate_embedding(values: object, dimensions: int | None = None) -> tuple[b
 def _is_finite(value: Real) -> bool:
     try:
         return math.isfinite(value)
-    except OverflowError:  # a whole number beyond what a float can hold
+    except OverflowError:  # an integer too large for a float
         return False
 
 
@@ -72,9 +71,9 @@ def clean_embedding(values: Any) -> list[float]:  # noqa: ANN401 - whatever was 
 def validate_record_metadata(metadata: Mapping[str, Any]) -> tuple[bool, str | None]:
     """Return whether a record may have this custom metadata, and if not, why.
 
-    It is JSON data: 5 levels deep at most, with keys of up to 100 characters and texts of up to
-    1,000, and without a key that is reserved for what the record says of itself (further down such
-    a key may stand).
+    It is JSON data: at most 5 levels deep, with keys of up to 100 characters, texts of up to 1,000,
+    and no key that is reserved for the record's own fields (below the top level such keys are
+    allowed).
     """
     try:
         clean_record_metadata(metadata)
@@ -97,7 +96,7 @@ def clean_record_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_beyond_limits(value: object, path: str, depth: int) -> None:
-    """Refuse what is too deep or too long; ``path`` says where it stands."""
+    """Refuse a value that is too deep or too long; ``path`` says where it is."""
     if isinstance(value, str) and len(value) > MAX_RECORD_TEXT_LENGTH:
         raise ValueError(
             f"{path:.150} has {len(value):,} characters: {MAX_RECORD_TEXT_LENGTH:,} are the most"
@@ -120,6 +119,6 @@ def _refuse_beyond_limits(value: object, path: str, depth: int) -> None:
 
 
 Embedding = Annotated[list[float], BeforeValidator(clean_embedding)]
-"""A field that holds a vector of finite numbers, of whatever length."""
+"""A field for a vector of finite numbers, of any length."""
 CustomMetadata = Annotated[dict[str, Any], AfterValidator(clean_record_metadata)]
-"""A field that holds what ``validate_record_metadata`` lets pass."""
+"""A field for metadata that ``validate_record_metadata`` accepts."""

@@ -1,4 +1,4 @@
-"""What is asked and answered in C's envelopes: success, error, adding, searching (C, 12 to 15)."""
+"""The requests and responses in C's envelopes: success, error, adding, searching (C, 12 to 15)."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -17,7 +17,7 @@ from agent_memory.models.session import SessionContext, SessionName, SessionRun
 
 
 class ErrorCode(StrEnum):
-    """What sort of error it was."""
+    """The kind of an error."""
 
     INVALID_SESSION = "INVALID_SESSION"
     MEMORY_NOT_FOUND = "MEMORY_NOT_FOUND"
@@ -30,7 +30,7 @@ class ErrorCode(StrEnum):
 
 
 class ErrorDetail(SparseRecord):
-    """An error: its code, a message that says what to do, and what else is known of it."""
+    """An error: its code, a message that says what to do, and further details."""
 
     code: ErrorCode
     message: str
@@ -40,13 +40,13 @@ class ErrorDetail(SparseRecord):
 
 
 class ErrorResponse(SparseRecord):
-    """The answer where something failed."""
+    """The response if an operation failed."""
 
     error: ErrorDetail
 
 
 class ResponseMetadata(SparseRecord):
-    """When an answer was made, and how long that took, in whole milliseconds."""
+    """When a response was made, and how long that took, in whole milliseconds."""
 
     timestamp: UtcDatetime
     processing_time_ms: int = Field(ge=0)
@@ -54,7 +54,7 @@ class ResponseMetadata(SparseRecord):
 
 
 class SuccessResponse(SparseRecord):
-    """The answer where all went well; ``data`` is the operation's own."""
+    """The response if an operation succeeded; ``data`` is its result."""
 
     success: Literal[True] = True
     data: Any
@@ -65,7 +65,7 @@ class SuccessResponse(SparseRecord):
 
 
 class AddMemoryRequest(SparseRecord, extra="forbid"):
-    """Messages to be remembered, whose they are, and what all that comes of them has."""
+    """Messages to learn from, their owner, and metadata for all memories that result."""
 
     messages: list[Message] = Field(min_length=1)
     user_id: SessionName
@@ -74,15 +74,15 @@ class AddMemoryRequest(SparseRecord, extra="forbid"):
     metadata: CustomMetadata | None = None
 
     def session(self) -> SessionContext:
-        """Return the session that the ids are of, with every permission."""
+        """Return the session for the ids, with all permissions."""
         return SessionContext(user_id=self.user_id, agent_id=self.agent_id, run_id=self.run_id)
 
 
 class AddedMemory(SparseRecord):
-    """What became of one fact: ``memory`` is what the memory says, or said before a DELETE.
+    """The outcome for one fact: ``memory`` is what the memory says, or said before a DELETE.
 
-    ``id`` is ``None`` where there is no memory of it: nothing was done, or only shown.
-    ``previous_memory`` (ours) is what an updated one said before.
+    ``id`` is ``None`` if there is no memory for it: nothing was done, or it was a preview.
+    ``previous_memory`` (ours) is what an updated memory said before.
     """
 
     id: MemoryId | None = None
@@ -92,14 +92,17 @@ class AddedMemory(SparseRecord):
 
 
 class AddMemoryMetadata(SparseRecord):
-    """How the adding went. Times are whole milliseconds.
+    """How adding went.
 
-    ``problems`` (ours) says in words what went wrong on the way, such as an answer of a model that
-    could not be used; it is left out where nothing did. ``decided_by`` (ours) is ``model``,
-    ``rules``, or ``raw`` where neither could decide; ``reviews`` (ours) are the numbers of the
-    questions that somebody is asked: see ``AgentMemory.reviews``. ``passed_over`` (ours) counts
-    messages, and parts of them, that nobody said: calls of tools and what those returned.
-    ``secrets`` (ours) tells of what looks like secrets in what was stored, and shows none.
+    - ``problems`` (ours): what went wrong on the way, in words, such as a model's answer that could
+      not be used; left out if nothing did.
+    - ``decided_by`` (ours): ``model``, ``rules``, or ``raw`` if neither could decide.
+    - ``reviews`` (ours): the numbers of new reviews, see ``AgentMemory.reviews``.
+    - ``passed_over`` (ours): the number of messages, and parts of messages, that nobody said: tool
+      calls and their results.
+    - ``secrets`` (ours): apparent secrets in what was stored, without showing them.
+
+    Times are whole milliseconds.
     """
 
     timestamp: UtcDatetime
@@ -115,11 +118,11 @@ class AddMemoryMetadata(SparseRecord):
 
 
 class AddMemoryResponse(SparseRecord):
-    """What became of the facts in some messages, in their order.
+    """The outcomes for the facts in some messages, in order.
 
-    ``facts`` and ``operations`` are what was extracted and decided on the way,
-    each operation with its reasoning; they are ``None`` where messages were stored as
-    they are, and are no part of the JSON.
+    ``facts`` and ``operations`` are what was extracted and decided on the way, each operation with
+    its reasoning; they are ``None`` if messages were stored as they are, and are not part of the
+    JSON.
     """
 
     success: Literal[True] = True
@@ -133,10 +136,9 @@ class AddMemoryResponse(SparseRecord):
 
 
 class SearchMemoryRequest(SparseRecord, extra="forbid"):
-    """What is looked for, and among whose memories; any text is a query.
+    """The request of a search: any text as query, and the owner of the memories.
 
-    ``limit`` is 1 to 100, and 10 unless it is given; ``score_threshold`` (0 to 1) drops what is
-    less alike.
+    ``limit`` is 1 to 100, default 10; ``score_threshold`` (0 to 1) drops less similar records.
     """
 
     query: str
@@ -148,7 +150,7 @@ class SearchMemoryRequest(SparseRecord, extra="forbid"):
     score_threshold: Threshold | None = None
 
     def session(self) -> SessionContext:
-        """Return the session that the ids are of, with every permission."""
+        """Return the session for the ids, with all permissions."""
         return SessionContext(user_id=self.user_id, agent_id=self.agent_id, run_id=self.run_id)
 
 
@@ -172,7 +174,7 @@ class SearchTimings(SparseRecord):
 
 
 class SearchMemoryMetadata(SparseRecord):
-    """When an answer was made, how long that took, and its parts (C, 15)."""
+    """When a response was made, how long that took, and the timings of its parts (C, 15)."""
 
     timestamp: UtcDatetime
     processing_time_ms: int = Field(ge=0)
@@ -181,7 +183,7 @@ class SearchMemoryMetadata(SparseRecord):
 
 
 class SearchMemoryResponse(SparseRecord):
-    """What a search found."""
+    """The result of a search."""
 
     success: Literal[True] = True
     data: FoundMemories
@@ -191,7 +193,7 @@ class SearchMemoryResponse(SparseRecord):
     def from_results(
         cls, results: SearchResults, *, now: datetime, request_id: str | None = None
     ) -> "SearchMemoryResponse":
-        """Make it of what ``AgentMemory.search`` returned; scores are the hits' similarities."""
+        """Return the response for results of ``AgentMemory.search``; scores are similarities."""
         how = results.search_metadata
         records = [MemoryRecord.from_memory(hit.memory, score=hit.similarity) for hit in results]
         return cls(

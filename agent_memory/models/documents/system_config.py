@@ -1,4 +1,4 @@
-"""C's configuration of the whole system: model, stores, embedder, graph, pace, watching (C, 10)."""
+"""C's configuration of the whole system: models, stores, graph, performance, monitoring (C, 10)."""
 
 import logging
 import os
@@ -33,16 +33,16 @@ _KEY_VARIABLES: Final = {"openai": "OPENAI_API_KEY", "anthropic": "ANTHROPIC_API
 
 
 def _clean_secret(value: object) -> SecretStr | None:
-    """Return a key, or refuse what none can be, without showing it."""
+    """Return a key, or refuse an invalid one without showing it."""
     if value is None:
         return None
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
     if not isinstance(text, str) or not text or not is_key(text):
         raise ValueError("must be a text without spaces, or ${NAME} for an environment variable")
     if text == _COVERED:
-        raise ValueError("is the cover of a secret, not the secret: give it, or ${NAME}")
+        raise ValueError("is a masked secret, not the secret: give it, or ${NAME}")
     if "${" in text and reference_in(text) is None:
-        raise ValueError("has a ${ that begins no ${NAME}: a reference stands alone")
+        raise ValueError("contains ${ but is not exactly ${NAME}: a reference stands alone")
     return SecretStr(text)
 
 
@@ -53,40 +53,40 @@ def _clean_named(text: str) -> str:
 
 
 def _dumped(secret: SecretStr | None) -> str | None:
-    """Write a reference as it was given, and cover anything else."""
+    """Return a reference as it was given, and mask anything else."""
     if secret is None:
         return None
     text = secret.get_secret_value()
     return text if reference_in(text) else _COVERED
 
 
-# Pydantic's own reading of a SecretStr takes none that was covered before where JSON is read.
+# When it reads JSON, Pydantic's own validator rejects a value that is already a SecretStr.
 Secret = Annotated[
     SecretStr | None,
     PlainValidator(_clean_secret),
     PlainSerializer(_dumped, when_used="json"),
     WithJsonSchema({"anyOf": [{"type": "string", "format": "password"}, {"type": "null"}]}),
 ]
-"""A key, or ``${NAME}`` for one in the environment. It is shown nowhere; a reference is dumped."""
+"""A key, which is never shown, or ``${NAME}`` for one in the environment, which is dumped."""
 Whole = Annotated[int, Field(strict=True, lt=2**31)]
-"""A whole number: no text, and no truth, which Python would count as 0 or 1."""
+"""An integer: neither text nor a boolean, which Python would count as 0 or 1."""
 Seconds = Annotated[int, Field(strict=True, ge=1, le=86_400)]
-"""A span of 1 second to a day."""
+"""A duration of 1 second to a day."""
 Named = Annotated[Text, AfterValidator(_clean_named)]
 """A text of 1 to 500 characters that is not blank."""
 
 
 def reference_in(text: str | None) -> str | None:
-    """Return the NAME of a text that is ``${NAME}``, from its first character to its last."""
+    """Return the NAME of a text that is exactly ``${NAME}``, else ``None``."""
     match = _REFERENCE.fullmatch(text or "")
     return None if match is None else match[1]
 
 
 class ConfigSection(SparseRecord, extra="forbid", protected_namespaces=()):
-    """One section of the configuration. A text of it may be ``${NAME}``: an environment variable.
+    """A section of the configuration. Its texts may be ``${NAME}``: an environment variable.
 
-    A reference is kept as it is, and looked up when the value is asked for. Making one from wrong
-    values raises Pydantic's ``ValidationError``.
+    A reference is kept as it is, and looked up when the value is needed. Invalid values raise
+    Pydantic's ``ValidationError``.
     """
 
     section: ClassVar[str] = ""
@@ -94,7 +94,7 @@ class ConfigSection(SparseRecord, extra="forbid", protected_namespaces=()):
     @model_validator(mode="before")
     @classmethod
     def _with_secrets_covered(cls, values: Any) -> Any:  # noqa: ANN401 - whatever was given
-        """Cover what may be secret: an error has the value, that of a mistyped name too."""
+        """Mask possible secrets: errors show values, even those of a mistyped field name."""
         if not isinstance(values, Mapping):
             return values
         return {
@@ -105,16 +105,16 @@ class ConfigSection(SparseRecord, extra="forbid", protected_namespaces=()):
     @classmethod
     def _is_hidden(cls, name: object, value: object) -> bool:
         if name in _ADDRESSES:
-            # One that will be refused may hold a password.
+            # An address that will be refused may contain a password.
             return value == "" or not is_clean_text(value)
         is_field = name in cls.model_fields
         return name in _SECRETS if is_field else _SECRET.search(str(name)) is not None
 
     def resolved(self, field: str, environ: Mapping[str, str] | None = None) -> str | None:
-        """Return the text of a field, with ``${NAME}`` looked up; ``None`` where it is not set.
+        """Return the text of a field with ``${NAME}`` looked up, or ``None`` if it is not set.
 
-        ``environ`` is the process's environment unless it is given. Raises ``ConfigurationError``
-        that names the field and the variable where there is none, or it holds nothing.
+        ``environ`` is the process's environment by default. Raises a ``ConfigurationError`` that
+        names the field and the variable if the variable is missing or empty.
         """
         value = getattr(self, field)
         text = value.get_secret_value() if isinstance(value, SecretStr) else value
@@ -130,11 +130,11 @@ class ConfigSection(SparseRecord, extra="forbid", protected_namespaces=()):
         return value
 
     def resolved_api_key(self, environ: Mapping[str, str] | None = None) -> str | None:
-        """Return the key, looked up where it is ``${NAME}``.
+        """Return the key, looked up if it is ``${NAME}``.
 
-        Where none is set, it is that of the provider's usual variable (OPENAI_API_KEY,
-        ANTHROPIC_API_KEY), or ``None``. Raises ``ConfigurationError`` for a variable that is not
-        set, and for one that holds what no key can be.
+        If none is set, it is taken from the provider's usual variable (OPENAI_API_KEY,
+        ANTHROPIC_API_KEY), else ``None``. Raises ``ConfigurationError`` if a variable that is named
+        is not set, or if the key has a character that no key can have.
         """
         key = self.resolved("api_key", environ)
         if key is None:
@@ -152,12 +152,12 @@ _LEVELS: Final = {"WARN": logging.WARNING}
 
 
 class LLMConfig(ConfigSection):
-    """The language model that extracts facts and decides.
+    """The language model that extracts facts and makes decisions.
 
-    ``model`` is the provider's name of it, without which there is nothing to ask.
-    ``temperature`` is 0 to 2 (Anthropic's 0 to 1), ``max_tokens`` those of an answer, ``timeout``
-    seconds for each attempt, ``max_retries`` 0 to 20. ``base_url`` is another server that speaks
-    the provider's API; it may hold a password, and is not shown. The prompts replace the library's.
+    ``model`` is the provider's name for it; without it no model can be called. ``temperature`` is 0
+    to 2 (Anthropic: 0 to 1), ``max_tokens`` the limit of an answer, ``timeout`` seconds per
+    attempt, ``max_retries`` 0 to 20. ``base_url`` is another server that implements the provider's
+    API; it may contain a password, and is not shown. The prompts replace the library's.
     """
 
     section = "llm"
@@ -189,9 +189,9 @@ class LLMConfig(ConfigSection):
         return organization
 
     def settings(self, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """Return what is set, the key too, with every ``${NAME}`` looked up.
+        """Return the fields that are set, including the key, with every ``${NAME}`` looked up.
 
-        It is what ``AgentMemory.add(llm=…)`` takes. Raises ``ConfigurationError`` for a variable
+        This is what ``AgentMemory.add(llm=…)`` takes. Raises ``ConfigurationError`` for a variable
         that is not set.
         """
         values: dict[str, Any] = {
@@ -205,23 +205,24 @@ class LLMConfig(ConfigSection):
 
 
 class OpenAIConfig(LLMConfig):
-    """A model of OpenAI's, or of a server that speaks its API."""
+    """A model of OpenAI, or of a server that implements its API."""
 
     provider: Literal["openai"] = "openai"
 
 
 class AnthropicConfig(LLMConfig):
-    """A model of Anthropic's. ``temperature`` is 0 to 1."""
+    """A model of Anthropic. ``temperature`` is 0 to 1."""
 
     provider: Literal["anthropic"] = "anthropic"
 
 
 class VectorStoreConfig(ConfigSection):
-    """A store elsewhere. Without one, memories and vectors live in the agent's own file.
+    """An external store. Without one, memories and vectors are in the agent's own file.
 
-    ``pgvector`` and ``postgresql`` (ours) are a database, which ``connection_string`` (ours) names
-    as ``postgresql://user@host/database``: memories and vectors live in it, and ``collection_name``
-    is the schema there. See ``store_root`` and ``refuse_remote_store``. ``timeout`` is in seconds.
+    ``pgvector`` and ``postgresql`` (ours) mean a database, whose address ``connection_string``
+    (ours) gives as ``postgresql://user@host/database``: memories and vectors are stored in it, and
+    ``collection_name`` is the schema there. See ``store_root`` and ``refuse_remote_store``.
+    ``timeout`` is in seconds.
     """
 
     section = "vector_store"
@@ -240,17 +241,17 @@ class VectorStoreConfig(ConfigSection):
 
 
 class QdrantConfig(VectorStoreConfig):
-    """A vector store that is Qdrant."""
+    """A vector store of type Qdrant."""
 
     provider: Literal["qdrant"] = "qdrant"
 
 
 class EmbedderConfig(ConfigSection):
-    """What makes the vectors: OpenAI's client, or a model that runs here.
+    """The source of vectors: OpenAI's client, or a local model.
 
-    ``huggingface`` is a model of sentence-transformers. What is ``None`` is left to the embedder.
-    ``batch_size`` is texts a request, up to 2,048. ``base_url`` (ours) is another server that
-    speaks OpenAI's API; it is not shown.
+    ``huggingface`` is a model of sentence-transformers. Fields that are ``None`` are left to the
+    embedder. ``batch_size`` is texts per request, up to 2,048. ``base_url`` (ours) is another
+    server that implements OpenAI's API; it is not shown.
     """
 
     section = "embedder"
@@ -266,8 +267,8 @@ class EmbedderConfig(ConfigSection):
 class GraphStoreConfig(ConfigSection):
     """Whether entities and relationships are kept.
 
-    They live where the memories do: ``provider`` is ``None``, ``sqlite``, or ``postgresql`` where
-    ``vector_store`` names a database, and no ``connection_string`` is used. See
+    They are stored with the memories: ``provider`` is ``None``, ``sqlite``, or ``postgresql`` if
+    ``vector_store`` names a database, and ``connection_string`` is not used. See
     ``refuse_remote_store``.
     """
 
@@ -281,10 +282,10 @@ class GraphStoreConfig(ConfigSection):
 class PerformanceConfig(ConfigSection):
     """How much is done at a time.
 
-    ``batch_size`` is how many memories a move to search by meaning embeds at a time, at least 10.
-    ``enable_caching`` keeps embeddings in memory for a while. ``cache_size`` (in entries) and
-    ``parallel_requests`` (to a provider) are kept for other programs: here one request is made
-    after the other, and the cache has a size of its own.
+    ``batch_size`` is how many memories a migration to search by meaning embeds at a time, at least
+    10. ``enable_caching`` keeps embeddings in memory for a while. ``cache_size`` (in entries) and
+    ``parallel_requests`` (to a provider) are kept for other programs: here requests are sequential,
+    and the cache has a size of its own.
     """
 
     section = "performance"
@@ -296,9 +297,9 @@ class PerformanceConfig(ConfigSection):
 
 
 class MonitoringConfig(ConfigSection):
-    """What is told of the work. Nothing is sent to ``metrics_endpoint``: it is only kept.
+    """Logging. Nothing is sent to ``metrics_endpoint``: it is only stored.
 
-    ``log_level`` is of the logger ``agent_memory`` where ``enabled``.
+    ``log_level`` is that of the logger ``agent_memory``, if ``enabled``.
     """
 
     section = "monitoring"
@@ -308,15 +309,15 @@ class MonitoringConfig(ConfigSection):
     log_level: Literal["DEBUG", "INFO", "WARN", "ERROR"] = "INFO"
 
     def logging_level(self) -> int:
-        """Return the level as ``logging`` has it."""
+        """Return the level as a number of ``logging``."""
         return _LEVELS.get(self.log_level) or logging.getLevelNamesMapping()[self.log_level]
 
 
 class SystemConfig(SparseRecord, extra="forbid"):
-    """The configuration of a whole system. Every section may be left out.
+    """The configuration of a whole system. Every section is optional.
 
-    Without ``llm`` conversations are read by rules, without ``embedder`` the agent's own settings
-    say which there is. ``load_system_config`` reads one; its JSON has every key covered, but
+    Without ``llm``, conversations are read by rules; without ``embedder``, the agent's own settings
+    choose one. ``load_system_config`` reads a configuration; its JSON has every key masked, and
     references to the environment as they were given.
     """
 

@@ -1,4 +1,4 @@
-"""A's shapes of a vector store: a point, and a query with its filter."""
+"""A's models of a vector store: a point, and a query with its filter."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class VectorPoint(Record):
 
 
 class VectorSearchQuery(Record):
-    """What a vector search is asked: the vector, the limit, the least similarity, the filters."""
+    """The request of a vector search: the vector, limit, minimum similarity and filters."""
 
     query_vector: list[FiniteFloat] = Field(min_length=1)
     limit: int = Field(default=DEFAULT_SEARCH_LIMIT, ge=1, le=MAX_SEARCH_LIMIT)
@@ -33,9 +33,9 @@ class VectorSearchQuery(Record):
     date_range: tuple[UtcDatetime, UtcDatetime] | None = None
 
     def to_qdrant_filter(self) -> dict[str, Any] | None:
-        """Return the filters as the JSON that Qdrant takes, or ``None`` without any.
+        """Return the filters as JSON for Qdrant, or ``None`` if there are none.
 
-        (A left ``date_range`` out of it.)
+        (A left ``date_range`` out.)
         """
         must: list[dict[str, Any]] = []
         if self.category_filter:

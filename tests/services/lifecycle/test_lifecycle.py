@@ -214,7 +214,7 @@ def test_a_policy_is_a_name_or_an_object_and_stays_in_the_file(
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ("weekly", "retention: 'weekly' is no policy: use standard"),
+        ("weekly", "retention: 'weekly' is not a policy: use standard"),
         ([], "retention"),
         ({"recent_days": -1}, "retention.recent_days"),
         ({"archive_tasks_after_days": 0}, "retention.archive_tasks_after_days"),
