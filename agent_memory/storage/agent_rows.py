@@ -1,4 +1,4 @@
-"""What the row of the table ``agent`` says, read as any program may have written it."""
+"""Reads the row of the table ``agent``, as any program may have written it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ METADATA_COLUMNS: Final = (
     "agent_id", "created_at", "last_accessed", "storage_backend", "migration_date",
     "total_queries", "total_query_ms", "embeddings_generated", "scratchpad_promotions", "migration",
 )  # fmt: skip
-"""The columns that the agent's metadata are made of."""
+"""The columns that the agent's metadata are built from."""
 EXPORTED_COLUMNS: Final = (
     "created_at", "last_accessed", "total_queries", "total_query_ms", "scratchpad_promotions",
     "config", *VECTOR_COLUMNS,
@@ -27,7 +27,7 @@ EXPORTED_COLUMNS: Final = (
 
 
 def read_settings(text: str, location: object) -> AgentConfig:
-    """Read the settings of the store at a place. Raises ``ConfigurationError`` for wrong ones."""
+    """Parse the settings of the store at a location. Raises ``ConfigurationError`` if invalid."""
     if text == "{}":
         return AgentConfig.defaults()
     try:
@@ -40,7 +40,7 @@ def read_settings(text: str, location: object) -> AgentConfig:
 
 
 def right_settings(text: str) -> AgentConfig:
-    """Read the settings that are right; of the wrong ones the defaults hold."""
+    """Parse the valid settings; each invalid one gets its default."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
@@ -49,13 +49,13 @@ def right_settings(text: str) -> AgentConfig:
         try:
             return AgentConfig.model_validate(values)
         except PydanticValidationError as error:
-            for fault in reversed(error.errors()):  # of a list the last first: the others move up
+            for fault in reversed(error.errors()):  # last first, as later items of a list move up
                 _take_out(values, fault["loc"])
     return AgentConfig.defaults()
 
 
 def _take_out(values: dict[str, Any], place: Sequence[int | str]) -> None:
-    """Take a wrong setting out, of a list only what is wrong in it."""
+    """Remove an invalid setting; of a list, only the invalid item."""
     name = str(place[0])
     if len(place) > 1 and isinstance(values.get(name), list):
         del values[name][int(place[1])]
@@ -66,7 +66,7 @@ def _take_out(values: dict[str, Any], place: Sequence[int | str]) -> None:
 def metadata_of_row(
     row: Sequence[Any], *, memory_count: int, size: int, config: AgentConfig
 ) -> AgentMetadata:
-    """Make the metadata of a row of ``METADATA_COLUMNS``; the store has ``size`` bytes."""
+    """Build the metadata from a row of ``METADATA_COLUMNS``; ``size`` is the store's, in bytes."""
     values = dict(zip(METADATA_COLUMNS, row, strict=True))
     queries, query_ms = values["total_queries"], values["total_query_ms"]
     return AgentMetadata(
@@ -79,7 +79,7 @@ def metadata_of_row(
         ),
         last_accessed=read_stored_time(values["last_accessed"]),
         stats=AgentStats(
-            # Another program may have written any figure.
+            # Another program may have written any number.
             total_queries=max(0, queries),
             avg_query_latency_ms=max(0.0, round(query_ms / queries, 3)) if queries else 0.0,
             storage_size_mb=round(size / 1e6, 3),
@@ -92,18 +92,18 @@ def metadata_of_row(
 
 
 def exported_row(values: Sequence[Any]) -> dict[str, Any]:
-    """Return a row of ``EXPORTED_COLUMNS`` by column, JSON parsed, without NULLs."""
+    """Return a row of ``EXPORTED_COLUMNS`` by column, with JSON parsed and NULLs left out."""
     columns = dict(zip(EXPORTED_COLUMNS, values, strict=True))
     for name in ("config", "migration"):
         try:
             columns[name] = json.loads(columns[name]) if columns[name] else None
-        except (ValueError, RecursionError):  # of another program: no import could take it
+        except (ValueError, RecursionError):  # another program's: no import would accept it
             columns[name] = None
     return {name: value for name, value in columns.items() if value is not None}
 
 
 def imported_row(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those columns that are given as they are stored."""
+    """Return the given columns in stored form."""
     return {
         name: to_json(values[name]) if isinstance(values[name], dict) else values[name]
         for name in EXPORTED_COLUMNS
@@ -112,7 +112,7 @@ def imported_row(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_migration(text: str | None) -> MigrationInfo | None:
-    """Read the record of a vector migration; what is none is of no use."""
+    """Parse the record of a vector migration; return ``None`` if it is invalid."""
     try:
         return None if text is None else MigrationInfo.model_validate(json.loads(text))
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""Cells: index codes grouped with their like, so that a search looks at a few groups. Pure.
+"""Cells: similar index codes grouped together, so that a search looks at a few groups. Pure.
 
-A cell has a centre, a code made of the bits that most of its codes have. A code is in the cell
-whose centre differs from it in the fewest bits. That takes whole numbers alone, and no vectors.
+A cell has a centre: a code of the bits that most of its codes have. A code belongs to the cell
+whose centre differs from it in the fewest bits. That takes only integers, and no vectors.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 _ROUNDS: Final = 5
-"""How often codes and centres are fitted to each other. Of 1,000,000 vectors of 384 numbers, the
-nearest 40 of 666 cells hold 97.1 of 100 neighbours after 3 rounds, and 97.4 after 5."""
+"""How many times codes and centres are fitted to each other. With 1,000,000 vectors of 384 numbers,
+the nearest 40 of 666 cells hold 97.1 of 100 neighbours after 3 rounds, and 97.4 after 5."""
 
 
 _GROUPED_FROM: Final = 64
-"""Centres of which the nearest is looked for among those of the nearest groups, for many codes."""
+"""From this many centres on, and for many codes, only the centres of the nearest groups are
+compared."""
 _GROUPS_ASKED: Final = 4
-"""Groups whose centres are compared. Of 1,333 centres 4 groups have the nearest of 89 of 100 codes,
-in 36 microseconds each, and 3 of 84, in 33."""
+"""Groups whose centres are compared. Of 1,333 centres, 4 groups contain the nearest for 89 of 100
+codes, in 36 microseconds each; 3 groups for 84, in 33."""
 
 
 class CellSample(NamedTuple):
-    """What new cells are to be made from: codes, the number of cells, and of all the vectors."""
+    """What new cells are made from: codes, the number of cells, and the number of all vectors."""
 
     codes: Sequence[int]
     cells: int
@@ -32,16 +33,16 @@ class CellSample(NamedTuple):
 
 
 def nearest_cell(code: int, centres: Sequence[int]) -> int:
-    """Return the place of the centre that differs from a code in the fewest bits."""
+    """Return the index of the centre that differs from a code in the fewest bits."""
     distances = [(code ^ centre).bit_count() for centre in centres]
     return distances.index(min(distances))
 
 
 def nearest_cells_of(codes: Sequence[int], centres: Sequence[int]) -> list[int]:
-    """Return, for each of some codes, the place of a centre that differs from it in few bits.
+    """Return, for each of the codes, the index of a centre that differs from it in few bits.
 
-    Of many centres not all are compared, but those of the nearest groups: of 666 a fifth. That may
-    miss the nearest for another that is hardly farther away.
+    If there are many centres, only those of the nearest groups are compared: of 666, a fifth. That
+    may miss the nearest in favour of another that is hardly farther away.
     """
     if len(centres) < _GROUPED_FROM or len(codes) < len(centres):
         return [nearest_cell(code, centres) for code in codes]
@@ -51,7 +52,7 @@ def nearest_cells_of(codes: Sequence[int], centres: Sequence[int]) -> list[int]:
 
 
 class _Group(NamedTuple):
-    """Centres that are like each other, with their places, and the bits that most of them have."""
+    """Similar centres, with their indexes, and the bits that most of them have."""
 
     middle: int
     places: list[int]
@@ -84,10 +85,10 @@ def _nearest_in_groups(code: int, groups: Sequence[_Group], middles: Sequence[in
 
 
 def centres_of(codes: Sequence[int], count: int) -> list[int]:
-    """Return the centres of cells for codes like these, ``count`` at most.
+    """Return the centres of at most ``count`` cells for codes like these.
 
-    The largest group is halved until there are enough, and then all are fitted together. Codes that
-    are all the same stay in one cell.
+    The largest group is halved until there are enough, then all are fitted together. Codes that are
+    all the same stay in one cell.
     """
     groups = [list(codes)]
     whole: list[list[int]] = []
@@ -105,8 +106,8 @@ def centres_of(codes: Sequence[int], count: int) -> list[int]:
 
 
 def majority(codes: Sequence[int]) -> int:
-    """Return the bits that more than half of some codes have."""
-    counts: list[int] = []  # of each bit: the lowest digits of all counts, then the next ones
+    """Return the bits that more than half of the codes have."""
+    counts: list[int] = []  # bit-sliced: the lowest digits of all bits' counts, then the next
     for code in codes:
         carried = code
         for digit, digits in enumerate(counts):
@@ -128,7 +129,7 @@ def majority(codes: Sequence[int]) -> int:
 
 
 def _halved(codes: Sequence[int]) -> list[list[int]] | None:
-    """Return a group in two, each code with those that it is nearer to; ``None`` if all are one."""
+    """Split a group in two, each code with its nearest; ``None`` if all codes are the same."""
     middle = majority(codes)
     first = max(codes, key=lambda code: (code ^ middle).bit_count())
     second = max(codes, key=lambda code: (code ^ first).bit_count())
@@ -142,7 +143,7 @@ def _halved(codes: Sequence[int]) -> list[list[int]] | None:
 
 
 def _grouped(codes: Sequence[int], centres: Sequence[int]) -> list[list[int]]:
-    """Return the codes by the centre that they are nearest to, without empty groups."""
+    """Group the codes by their nearest centre, leaving out empty groups."""
     groups: list[list[int]] = [[] for _ in centres]
     for code, place in zip(codes, nearest_cells_of(codes, centres), strict=True):
         groups[place].append(code)

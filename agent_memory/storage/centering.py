@@ -1,9 +1,10 @@
-"""Centres vectors: cosines taken from the mean of a store's vectors. Pure.
+"""Centres vectors: measures cosines from the mean of a store's vectors. Pure.
 
-All texts of a store have something in common, as have all vectors of a model, and a cosine counts
-that as nearness. Taken from the middle of the store's own vectors, what is left is what tells one
-memory from another: of 40 answers that share no word with their question, among 4,000 other
-memories, 26 are among the nearest five so, and 21 without (wordllama; of MiniLM 39 and 35).
+All texts of a store have something in common, as do all vectors of a model, and a cosine counts
+that as nearness. Measured from the mean of the store's own vectors, only what distinguishes one
+memory from another is left: of 40 answers that share no word with their question, among 4,000 other
+memories, 26 are then among the nearest five, and 21 without centring (wordllama; with MiniLM 39 and
+35).
 """
 
 import math
@@ -14,11 +15,11 @@ from typing import Final, NamedTuple
 from agent_memory.storage.quantization import quantize
 
 _PRIOR: Final = 10
-"""Vectors of nothing that the middle is drawn towards: that of three vectors tells little."""
+"""Zero vectors that draw the mean towards zero: the mean of three vectors says little."""
 
 
 class Middle(NamedTuple):
-    """The mean of vectors of length 1: its numbers, its direction quantized, its length."""
+    """The mean of unit vectors: its numbers, its direction (quantized), its length."""
 
     numbers: Sequence[float]
     direction: bytes
@@ -26,7 +27,7 @@ class Middle(NamedTuple):
 
 
 def middle_of(vectors: Iterable[bytes], dimensions: int) -> Middle | None:
-    """Return the middle of quantized vectors, or ``None`` where there is none to speak of."""
+    """Return the mean of quantized vectors, or ``None`` if it is zero."""
     total = [0.0] * dimensions
     count = 0
     for data in vectors:
@@ -40,9 +41,9 @@ def middle_of(vectors: Iterable[bytes], dimensions: int) -> Middle | None:
 
 
 class Centred(NamedTuple):
-    """A query's vector seen from the middle: quantized, its length, and how far the middle is.
+    """A query's vector relative to the mean: quantized, its length, and its offset.
 
-    ``offset`` is the product of this vector and the middle.
+    ``offset`` is the dot product of this vector and the mean.
     """
 
     data: bytes
@@ -51,9 +52,9 @@ class Centred(NamedTuple):
     middle: Middle
 
     def cosine(self, with_query: float, with_middle: float) -> float:
-        """Return the cosine, seen from the middle, of a vector of length 1.
+        """Return the cosine of a unit vector, relative to the mean.
 
-        ``with_query`` is its cosine with ``data``, ``with_middle`` that with the middle.
+        ``with_query`` is its cosine with ``data``, ``with_middle`` its cosine with the mean.
         """
         away = self.middle.length
         squared = 1.0 - 2.0 * with_middle * away + away * away
@@ -64,7 +65,7 @@ class Centred(NamedTuple):
 
 
 def centred(query: bytes, middle: Middle) -> Centred | None:
-    """See a query's vector from the middle; ``None`` for one that lies there itself."""
+    """Return a query's vector relative to the mean; ``None`` if it equals the mean."""
     numbers = [
         number - middle_number
         for number, middle_number in zip(_unit(query), middle.numbers, strict=True)
@@ -77,7 +78,7 @@ def centred(query: bytes, middle: Middle) -> Centred | None:
 
 
 def _unit(data: bytes) -> list[float]:
-    """Return a quantized vector's numbers, at a length of 1."""
+    """Return a quantized vector's numbers, scaled to a length of 1."""
     numbers = memoryview(data).cast("b").tolist()
     length = math.sqrt(sum(map(mul, numbers, numbers)))
     return [number / length for number in numbers] if length else []

@@ -1,4 +1,4 @@
-"""Plain records that cross the seam beside those of a search: of changes, the graph and erasure."""
+"""Plain records that cross the seam besides those of a search: changes, the graph, erasure."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from agent_memory.text.normalize import exact_form
 
 
 class Change(NamedTuple):
-    """One change as the table holds it: the values are those of the columns of ``memories``.
+    """One change as the table holds it; its values are those of the columns of ``memories``.
 
-    A column that was NULL is left out; JSON columns are their text.
+    A column that was NULL is left out; JSON columns are kept as text.
     """
 
     change_id: int
@@ -34,10 +34,10 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class DuplicateQuery:
-    """A text about a user, of a run, of which it is asked whether it is there already.
+    """A text about a user, of a run, to be checked for duplicates.
 
-    ``recalled`` is the span (as texts) in which a memory must have been given out to make the text
-    its echo; ``None`` when it cannot be one. ``index`` is the text's place in a list.
+    ``recalled`` is the period (as text) in which a memory must have been returned to make the text
+    its echo, or ``None`` if it cannot be one. ``index`` is the text's position in a list.
     """
 
     content: str
@@ -48,10 +48,10 @@ class DuplicateQuery:
 
 
 class Usage(NamedTuple):
-    """How a memory is used, times as the file holds them.
+    """How a memory is used, with times in stored form.
 
-    ``size`` is of its content, in bytes. ``is_kept`` tells that nothing may archive it by itself.
-    ``task`` is a task's metadata as JSON, read by nobody yet.
+    ``size`` is that of its content, in bytes. ``is_kept`` means that it must not be archived
+    automatically. ``task`` is a task's metadata as JSON, not yet parsed.
     """
 
     row_id: int
@@ -66,17 +66,17 @@ class Usage(NamedTuple):
 
 @dataclass(frozen=True)
 class Amount:
-    """How many memories there are, and the bytes of their contents."""
+    """The number of memories, and the bytes of their contents."""
 
     count: int = 0
     size: int = 0
 
 
 class GraphMoment(NamedTuple):
-    """A time that the graph is looked at, as it is stored, and whose graph; ``None``: everybody's.
+    """When the graph is viewed, in stored form, and whose graph (``None``: everybody's).
 
-    ``is_past`` lets memories count that were deleted later. With a ``run_id`` only what memories of
-    this run say is seen, and what was said by hand in it.
+    With ``is_past``, memories deleted later also count. With a ``run_id``, only what the memories
+    of this run say is visible, and what was stated by hand in it.
     """
 
     stamp: str
@@ -86,9 +86,9 @@ class GraphMoment(NamedTuple):
 
 
 class Closing(NamedTuple):
-    """The end of a relationship: when, the memory that says so, if any, and its change; and now.
+    """The end of a relationship: when, the memory that says so, if any, its change; and now.
 
-    Times are as they are stored.
+    Times are in stored form.
     """
 
     at: str
@@ -101,9 +101,9 @@ class Closing(NamedTuple):
 class ErasedText:
     """What memories say and ever said, as far as the file knows.
 
-    ``contents`` and ``strings`` (tags, and the keys and texts of metadata) are texts, in which
-    bytes that are not UTF-8 are half surrogate pairs. ``vectors`` are those of the embeddings, and
-    the hashes of the texts that they were made of. ``statements`` are the contents by memory.
+    In ``contents`` and ``strings`` (tags, and the keys and texts of metadata), bytes that are not
+    UTF-8 are half surrogate pairs. ``vectors`` are those of the embeddings, and the hashes of the
+    texts they were made from. ``statements`` are the contents by memory.
     """
 
     contents: set[str] = field(default_factory=set)
@@ -112,7 +112,7 @@ class ErasedText:
     statements: list[Statement] = field(default_factory=list)
 
     def add(self, other: ErasedText) -> None:
-        """Take over what another says."""
+        """Add the contents of another."""
         self.contents.update(other.contents)
         self.strings.update(other.strings)
         self.vectors.update(other.vectors)
@@ -120,10 +120,10 @@ class ErasedText:
 
 
 class Tombstone(NamedTuple):
-    """A mark of something that was erased, by its hash, made with a ``key``: 16 bytes each.
+    """The mark of something erased: its hash, made with a ``key``; each has 16 bytes.
 
-    ``kind`` is ``id`` (of a memory) or ``content`` (of one, and the user whom it was about),
-    ``erased_at`` the time as it is stored.
+    ``kind`` is ``id`` (of a memory) or ``content`` (of a memory, together with its user);
+    ``erased_at`` is the time in stored form.
     """
 
     key: bytes
@@ -140,7 +140,7 @@ class Statement(NamedTuple):
     user_ids: frozenset[str | None]
 
     def content_hashes(self, key: bytes) -> set[bytes]:
-        """Return the hashes of the contents, each with each of the users."""
+        """Return the hashes of the contents, each combined with each of the users."""
         return {
             hash_of_content(key, content, user_id)
             for content in self.contents
@@ -148,14 +148,14 @@ class Statement(NamedTuple):
         }
 
     def hashes(self, key: bytes) -> set[bytes]:
-        """Return the hashes by which tombstones know the memory: of its id and its contents."""
+        """Return the hashes by which tombstones identify the memory: of its id and its contents."""
         return {hash_of_id(key, self.memory_id), *self.content_hashes(key)}
 
 
 def contradictions(
     tombstones: Sequence[Tombstone], statements: Iterable[Statement]
 ) -> list[tuple[str, Tombstone]]:
-    """Return the memories that say what was erased, each with a tombstone of it."""
+    """Return the memories that say something erased, each with a tombstone of it."""
     known = {(tombstone.key, tombstone.hash): tombstone for tombstone in tombstones}
     keys = {key for key, _ in known}
     return [
@@ -168,26 +168,26 @@ def contradictions(
 
 
 def hash_of_id(key: bytes, memory_id: str) -> bytes:
-    """Return the hash by which a tombstone knows the id of a memory."""
+    """Return the hash by which a tombstone identifies the id of a memory."""
     return _keyed_hash(key, b"id", memory_id)
 
 
 def hash_of_content(key: bytes, content: str, user_id: str | None) -> bytes:
-    """Return the hash by which a tombstone knows what a memory said, in its exact form.
+    """Return the hash by which a tombstone identifies what a memory said, in its exact form.
 
-    What one user had erased another may still say, so the user is part of it.
+    The user is part of it, since another user may still say what one had erased.
     """
     about = "" if user_id is None else f"\x00{user_id}"
     return _keyed_hash(key, b"content", exact_form(content) + about)
 
 
 def _keyed_hash(key: bytes, kind: bytes, text: str) -> bytes:
-    data = text.encode(errors="surrogatepass")  # another program's may be no UTF-8
+    data = text.encode(errors="surrogatepass")  # another program's text may not be UTF-8
     return hashlib.blake2b(data, digest_size=16, key=key, person=kind).digest()
 
 
 class RemovedRows(NamedTuple):
-    """How many rows were removed: memories, changes in the history, embeddings."""
+    """The numbers of rows removed: memories, changes in the history, embeddings."""
 
     memories: int
     changes: int
@@ -195,9 +195,9 @@ class RemovedRows(NamedTuple):
 
 
 class RemainingText(NamedTuple):
-    """Texts that a table holds: of a ``memory``, whose id is the ``name``; or of ``other`` things.
+    """A text that a table holds: of a ``memory``, whose id is the ``name``, or of something else.
 
-    A ``place`` is one where somebody can write what they want; the ``name`` says which.
+    A ``place`` is one where anybody can write anything; the ``name`` says which.
     """
 
     kind: Literal["memory", "place", "other"]
@@ -206,11 +206,11 @@ class RemainingText(NamedTuple):
 
 
 VECTOR_COLUMNS: Final = ("storage_backend", "migration_date", "migration", "embeddings_generated")
-"""Columns that tell of the move to search by meaning."""
+"""The columns about the migration to search by meaning."""
 
 
 class Purged(NamedTuple):
-    """How many memories lost what was erased, and how many of these are gone altogether."""
+    """The number of memories that lost erased text, and how many of them were deleted entirely."""
 
     erased: int
     memories: int
@@ -221,7 +221,7 @@ class Purged(NamedTuple):
 
 
 class FileSummary(NamedTuple):
-    """What a file says of itself: whose it is, the version of its schema, its page size."""
+    """What a file says about itself: its agent, schema version and page size."""
 
     agent_id: str | None
     version: int
@@ -229,9 +229,9 @@ class FileSummary(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """Where the content that was there is kept, and whether its rejections and tombstones hold on.
+    """Where the previous content is kept, and whether its rejections and tombstones survive.
 
-    ``purged`` tells what was erased here and was taken out of the new content.
+    ``purged`` counts what was erased here and removed from the new content.
     """
 
     aside: Path | None

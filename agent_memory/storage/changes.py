@@ -1,4 +1,4 @@
-"""What the rows of the table ``history`` say, read as any program may have written them."""
+"""Reads rows of the table ``history``, as any program may have written them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 _KEPT_OF_REVIEW: Final = (
     "id", "replaced_by", "confidence", "reasoning", "proposed_at", "session_id"
 )  # fmt: skip
-"""What the history keeps of a review, as an export has it."""
+"""What the history keeps of a review, in the form of an export."""
 
 
 def change_of_row(row: Sequence[Any]) -> Change:
-    """Make a change of a row: change id, memory id, event, time, session, old and new values."""
+    """Build a change from a row: change id, memory id, event, time, session, old and new values."""
     number, memory_id, event, changed_at, session_id, old, new = row
     return Change(number, memory_id, event, changed_at, session_id, _values(old), _values(new))
 
 
 def row_of_change(change: Change) -> tuple[str | None, ...]:
-    """Make a row of a change: memory id, event, time, session, old and new values."""
+    """Build the row of a change: memory id, event, time, session, old and new values."""
     old, new = (to_json(values) if values else None for values in (change.old, change.new))
     return change.memory_id, change.event, change.changed_at, change.session_id, old, new
 
@@ -39,7 +39,7 @@ def row_of_change(change: Change) -> tuple[str | None, ...]:
 def kept_reviews(rows: Iterable[Sequence[Any]], deleted: AbstractSet[str]) -> list[tuple[str, str]]:
     """Return the reviews of deleted memories as ``keep_reviews`` takes them, given their values.
 
-    Those of a memory that stays are kept with the deleted one that says otherwise.
+    The review of a memory that stays is kept with the deleted memory that was to replace it.
     """
     by_memory: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -50,7 +50,7 @@ def kept_reviews(rows: Iterable[Sequence[Any]], deleted: AbstractSet[str]) -> li
 
 
 def _values(text: str | None) -> dict[str, Any]:
-    """Read the values of a change; another program may have written anything there."""
+    """Parse the values of a change; another program may have written anything there."""
     try:
         values = json.loads(text) if text else {}
     except (ValueError, RecursionError):
@@ -61,12 +61,12 @@ def _values(text: str | None) -> dict[str, Any]:
 
 
 def entry_of_row(row: Sequence[Any]) -> HistoryEntry:
-    """Make an entry of such a row, as users are shown it."""
+    """Build the history entry of such a row, as shown to users."""
     from agent_memory.models.memory import HistoryEntry  # noqa: PLC0415 - made for users alone
 
     change_id, of, word, changed_at, session_id, old, new = row
     event = _event(word, old, new)
-    if event is HistoryEvent.UPDATE:  # of an imported one a side with nothing in it is NULL
+    if event is HistoryEvent.UPDATE:  # in an imported change, an empty side is NULL
         old, new = ("{}" if text is None else text for text in (old, new))
     return HistoryEntry(
         change_id=change_id,
@@ -80,7 +80,7 @@ def entry_of_row(row: Sequence[Any]) -> HistoryEntry:
 
 
 def _event(word: str, old: str | None, new: str | None) -> HistoryEvent:
-    """Read what happened; what another program wrote there says less than the values do."""
+    """Read the kind of change; if another program wrote another word, the values decide."""
     try:
         return HistoryEvent(word)
     except ValueError:
@@ -90,7 +90,7 @@ def _event(word: str, old: str | None, new: str | None) -> HistoryEvent:
 
 
 def _read(text: str | None) -> dict[str, Any] | None:
-    """Read the values of a change; the JSON columns are texts inside, as the table has them."""
+    """Parse the values of a change; JSON columns are texts inside, as the table has them."""
     if text is None:
         return None
     values = read_json(text)
@@ -99,7 +99,7 @@ def _read(text: str | None) -> dict[str, Any] | None:
     for field in JSON_COLUMNS:
         if isinstance(values.get(field), str):
             value = read_json(values[field])
-            values[field] = values[field] if value is None else value  # what is none stays a text
+            values[field] = values[field] if value is None else value  # invalid JSON stays text
     if "archived" in values:
         values["archived"] = bool(values["archived"])
     return values

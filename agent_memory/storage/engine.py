@@ -1,8 +1,9 @@
-"""Protocols of an engine: the seam between the services and where memories are kept.
+"""Protocols of an engine: the seam between the services and the storage behind them.
 
-``services`` and everything above know this module, ``filters``, ``records``, ``tables`` and
-``indexes``, and no engine. ``storage.sqlite.engine`` stands behind it; ``storage.opening`` says
-which engine an address means. What only some engines can do is a ``Capability`` with a name.
+``services`` and everything above it know this module, ``filters``, ``records``, ``tables`` and
+``indexes``, but no engine. ``storage.sqlite.engine`` is one implementation; ``storage.opening``
+decides which engine an address means. Abilities that only some engines have are listed in
+``Capability``.
 """
 
 from __future__ import annotations
@@ -49,16 +50,16 @@ Value = TypeVar("Value")
 
 
 class Capability(StrEnum):
-    """What an engine may be able to do, and another not."""
+    """Abilities that some engines have and others lack."""
 
     FILE_BACKUP = "file_backup"
-    """Whole copies of the store as files: ``backup``, ``restore``, ``rebuild``."""
+    """Copies of the whole store as files: ``backup``, ``restore``, ``rebuild``."""
     SNAPSHOT = "snapshot"
-    """A private copy of the store as it stood at a moment: ``as_of``."""
+    """A private copy of the store as it was at a moment: ``as_of``."""
     PROVEN_ERASURE = "proven_erasure"
-    """Looking through the raw bytes for what was erased."""
+    """Searching the raw bytes for erased text."""
     REPAIR = "repair"
-    """Finding damage in the store, and repairing it: ``check``."""
+    """Finding and repairing damage in the store: ``check``."""
 
 
 _INSTEAD: Final = {
@@ -70,7 +71,7 @@ _INSTEAD: Final = {
 
 
 def require(engine: Engine, capability: Capability) -> None:
-    """Raise ``ConfigurationError``, which says what to do instead, for what an engine cannot do."""
+    """Raise ``ConfigurationError``, naming the alternative, if an engine lacks a capability."""
     if capability not in engine.capabilities:
         name = capability.value.replace("_", " ")
         raise ConfigurationError(f"{engine.location} offers no {name}: {_INSTEAD[capability]}")
@@ -79,15 +80,15 @@ def require(engine: Engine, capability: Capability) -> None:
 class Engine(Protocol):
     """The memories of one agent, opened. Threads may share it.
 
-    Methods of the tables and indexes that read may be called outside of a transaction: each then
-    sees what is there at that moment. What writes must run inside ``write()``.
+    The reading methods of the tables and indexes may be called outside a transaction; each then
+    sees the current state. Methods that write must run inside ``write()``.
     """
 
     capabilities: frozenset[Capability]
 
     @property
     def agent_id(self) -> str:
-        """Whose memories these are; the empty text where the store does not say."""
+        """The agent whose memories these are; empty if the store does not say."""
 
     @property
     def memories(self) -> MemoryTable:
@@ -95,7 +96,7 @@ class Engine(Protocol):
 
     @property
     def memory_rows(self) -> MemoryRowTable:
-        """The memories by column, as they are stored: for undo, import and export."""
+        """The memories as stored rows, by column: for undo, import and export."""
 
     @property
     def history(self) -> HistoryTable:
@@ -103,7 +104,7 @@ class Engine(Protocol):
 
     @property
     def operations(self) -> OperationTable:
-        """The operations: changes that belong together, and what cannot be undone."""
+        """The operations: groups of changes made by one verb, and what cannot be undone."""
 
     @property
     def agent(self) -> AgentTable:
@@ -127,11 +128,11 @@ class Engine(Protocol):
 
     @property
     def reviews(self) -> ReviewTable:
-        """The reviews: memories that are in question."""
+        """The reviews: memories under review."""
 
     @property
     def fingerprints(self) -> FingerprintTable:
-        """The fingerprints, by which near duplicates are found."""
+        """The fingerprints, used to find near duplicates."""
 
     @property
     def embeddings(self) -> EmbeddingTable:
@@ -147,7 +148,7 @@ class Engine(Protocol):
 
     @property
     def usage(self) -> UsageQueries:
-        """Queries on the use of each memory, and on the number and size of each kind."""
+        """Queries on how each memory is used, and on the number and size of each kind."""
 
     @property
     def statistics(self) -> StatisticsQueries:
@@ -155,15 +156,15 @@ class Engine(Protocol):
 
     @property
     def erasure(self) -> ErasureQueries:
-        """Queries that erase memories for good, and read what is left of them."""
+        """Queries that erase memories permanently, and find what is left of them."""
 
     @property
     def event_log(self) -> EventLog:
-        """The events, for who watches: no part of the memory, and left behind by a move."""
+        """The event log, for observers: not part of the memory, and left behind by a move."""
 
     @property
     def stored_rows(self) -> StoredRows:
-        """The rows of all tables as they are stored, for a move to another engine."""
+        """The rows of all tables as stored, for a move to another engine."""
 
     @property
     def keywords(self) -> KeywordIndex:
@@ -171,15 +172,15 @@ class Engine(Protocol):
 
     @property
     def similarity(self) -> SimilarityQueries:
-        """Queries for the memories that have many words in common with a text."""
+        """Queries for memories that share many words with a text."""
 
     @property
     def vectors(self) -> VectorIndex:
-        """The index of vectors."""
+        """The vector index."""
 
     @property
     def files(self) -> FileOperations:
-        """Operations that only a file allows. Raises ``ConfigurationError`` where there is none."""
+        """Operations that only a file allows. Raises ``ConfigurationError`` if there is no file."""
 
     @property
     def location(self) -> str:
@@ -191,11 +192,11 @@ class Engine(Protocol):
 
     @property
     def can_write(self) -> bool:
-        """Whether writing may succeed, as far as is known."""
+        """Whether a write may succeed, as far as is known."""
 
     @property
     def schema_version(self) -> int:
-        """The number of the last migration that was applied."""
+        """The number of the last migration applied."""
 
     @property
     def library_version(self) -> str:
@@ -203,37 +204,39 @@ class Engine(Protocol):
 
     @property
     def server(self) -> ServerInfo | None:
-        """The server, and this process's connections to it; ``None`` where there is none."""
+        """The server and this process's connections to it; ``None`` if there is no server."""
 
     def read(self) -> AbstractContextManager[None]:
-        """Run the body in one read transaction: it sees one unchanging snapshot."""
+        """Run the body in one read transaction, which sees a single unchanging snapshot."""
 
     def lookup(self, look: Callable[[], Value]) -> Value:
-        """Return what ``look`` finds in one read transaction. It may be called more than once.
+        """Return what ``look`` returns in one read transaction. It may be called more than once.
 
-        It sees all that was acknowledged before, and must begin no transaction.
+        It sees everything acknowledged before, and must not begin a transaction.
         """
 
     def write(self, *, durable: bool = True) -> AbstractContextManager[None]:
-        """Run the body in one write transaction, which no other writer can come between.
+        """Run the body in one write transaction, isolated from every other writer.
 
-        ``durable=False`` is for what can be made anew, such as embeddings: a power cut may lose it.
+        ``durable=False`` is for data that can be recomputed, such as embeddings: a power cut may
+        lose it.
         """
 
     def nowait(self) -> AbstractContextManager[None]:
-        """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
+        """Make a write in the body fail at once with ``StorageLocked`` instead of waiting."""
 
     def reader(self) -> AbstractContextManager[Engine]:
-        """Give the body an engine of its own that reads one unchanging snapshot."""
+        """Give the body an engine of its own that reads a single unchanging snapshot."""
 
     def alone(self, *, busy: str) -> AbstractContextManager[None]:
-        """Run the body while no other process runs such a body on this store, for a long task.
+        """Run the body while no other process runs such a body on this store: for a long task.
 
-        Raises ``StorageLocked`` with the text ``busy`` where one does. Others may read and write.
+        Raises ``StorageLocked`` with the text ``busy`` if one does. Others may still read and
+        write.
         """
 
     def close(self) -> None:
-        """Close it. Closing twice is fine; using it afterwards is ``StorageClosed``."""
+        """Close the engine. Closing twice is fine; using it afterwards raises ``StorageClosed``."""
 
     def prepare(self, agent_id: str, *, clock: Callable[[], datetime]) -> None:
         """Apply pending migrations, after a backup, and record whose memories they are."""
@@ -242,7 +245,7 @@ class Engine(Protocol):
         """Apply pending migrations, without a backup."""
 
     def check(self, *, repair: bool, back_up: Callable[[], object]) -> CheckReport:
-        """Check for damage and drift; repair it if ``repair``, after ``back_up`` where need be."""
+        """Check for damage and drift. ``repair`` mends them, after ``back_up`` if needed."""
 
     def words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text, each as the keyword index holds it and as it is written."""
@@ -253,7 +256,7 @@ class FileOperations(Protocol):
 
     @property
     def path(self) -> Path:
-        """The file, absolute."""
+        """The absolute path of the file."""
 
     @property
     def journal(self) -> Literal["wal", "rollback"]:
@@ -261,34 +264,34 @@ class FileOperations(Protocol):
 
     @property
     def warning(self) -> str | None:
-        """A warning about the file's drive or hard links; ``None`` when all is as usual."""
+        """A warning about the file's drive or hard links, or ``None``."""
 
     def back_up(self, destination: Path | None, *, now: datetime) -> Path:
         """Write a consistent copy of the file, while others may write, and return its path.
 
-        What stands at the destination is replaced: whether it may be was asked before.
+        A file at the destination is replaced: the caller has already checked that it may be.
         """
 
     def back_up_before(self, reason: str, *, now: datetime, keep: int) -> Path | None:
-        """Write a copy into ``backups/`` and drop the oldest of that reason beyond ``keep``."""
+        """Write a copy into ``backups/`` and drop the oldest with that reason beyond ``keep``."""
 
     def abandoned_backups(self, *, remove: bool) -> list[Path]:
-        """Return what those left of a backup that were killed while they made it; remove it."""
+        """Return partial backups left behind by killed processes; ``remove`` deletes them."""
 
     def list_backups(self) -> list[BackupFile]:
         """Return the backups beside the file, newest first."""
 
     def raw_parts(self) -> list[Path]:
-        """Return the file, and its log unless that is empty."""
+        """Return the file, and its log unless the log is empty."""
 
     def raw(self, part: Path, length: int) -> Iterator[bytes]:
-        """Yield the bytes of one of these as they are, ``length`` at a time but for the last."""
+        """Yield the raw bytes of one of these, ``length`` at a time but for the last."""
 
     def refuse_readers(self) -> None:
-        """Raise ``StorageLocked`` while somebody reads an older state of the file."""
+        """Raise ``StorageLocked`` while anyone is reading an older state of the file."""
 
     def compact(self) -> None:
-        """Vacuum the file: write it anew with only what its tables hold, and empty the log."""
+        """Vacuum the file: rewrite it with only what its tables hold, and empty the log."""
 
     def rewriting(
         self, changed: Sequence[str], *, kept: Sequence[str]
@@ -303,36 +306,36 @@ class FileStorage(Protocol):
         """Return whether this process has a file open as a store, or as the log of one."""
 
     def private_copy(self, source: Path) -> AbstractContextManager[Path]:
-        """Make a copy of a store in a private folder; it goes with the body."""
+        """Copy a store into a private folder, which is deleted after the body."""
 
     def peer_of(self, path: Path) -> str | None:
-        """Return whose database a file of another program is, ``None`` for nobody's."""
+        """Return which program's database a file is, or ``None`` if it is no known program's."""
 
     def peer_rows(
         self, path: Path, peer: str
     ) -> AbstractContextManager[Iterator[tuple[str, dict[str, object]]]]:
-        """Give the body the rows of another program's tables; nothing is written to the file."""
+        """Give the body the rows of another program's tables, without writing to the file."""
 
     def private_folder(self) -> AbstractContextManager[Path]:
-        """Make a folder that nobody else may enter; it goes with the body, or is swept later."""
+        """Make a folder that nobody else may enter; deleted after the body, or swept later."""
 
     def sweep_copies(self) -> None:
-        """Delete the copies that processes left which were killed."""
+        """Delete copies left behind by killed processes."""
 
     def raw_of_file(self, path: Path, length: int) -> Iterator[bytes]:
-        """Yield the bytes of a file, ``length`` at a time but for the last."""
+        """Yield the bytes of a file, in chunks of ``length`` (the last may be shorter)."""
 
     def latest_version(self) -> int:
         """Return the number of the newest migration."""
 
     def summarize(self, place: Path) -> FileSummary | None:
-        """Return the summary of a file to be replaced; ``None`` where nothing can be read."""
+        """Return the summary of a file to be replaced, or ``None`` if nothing can be read."""
 
     def summarize_backup(self, backup: Path) -> FileSummary:
         """Return the summary of a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and others."""
 
     def find_backup(self, place: Path, backup: str) -> Path | None:
-        """Return the backup in ``backups/`` that has this name, or is the ``latest``."""
+        """Return the backup in ``backups/`` with this name, or the newest for ``latest``."""
 
     def prepare(
         self, backup: Path, new: Path, *, now: datetime, page_size: int | None
@@ -348,7 +351,7 @@ class FileStorage(Protocol):
         keep: bool,
         purge: Callable[[Engine], Purged],
     ) -> Replaced:
-        """Replace a store's content by that of a closed private file, without what was erased."""
+        """Replace a store's content with that of a closed private file, minus what was erased."""
 
     def put_in_place(self, place: Path, new: Path, word: str, *, now: datetime) -> Path | None:
-        """Rename a closed file to a store that cannot be opened, or does not exist."""
+        """Rename a closed file over a store that cannot be opened or does not exist."""

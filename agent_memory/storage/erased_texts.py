@@ -1,4 +1,4 @@
-"""What memories say and said, read from their rows and from the history: for erasing it."""
+"""Reads what memories say and said, from their rows and from the history, for erasing it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agent_memory.storage.change_records import ErasedText, Statement
 
 
 class ChangedText(NamedTuple):
-    """One change of a memory: the values are JSON; the user is that of the memory as it is now."""
+    """One change of a memory: the values are JSON; the user is that of the current memory."""
 
     memory_id: str
     event: str
@@ -22,7 +22,7 @@ class ChangedText(NamedTuple):
 
 
 def statements_before(changes: Iterable[ChangedText]) -> Iterator[Statement]:
-    """Yield what each memory says in its changes, and about whom; those of one come together."""
+    """Yield what each memory says in its changes, and about whom; they are grouped by memory."""
     for memory_id, of_memory in groupby(changes, key=itemgetter(0)):
         yield _statement_of(memory_id, of_memory)
 
@@ -43,14 +43,14 @@ def _statement_of(memory_id: str, changes: Iterable[ChangedText]) -> Statement:
 
 
 def add_row(erased: ErasedText, content: str, objects: Iterable[str | None]) -> None:
-    """Add what a row tells: its content, and the texts in its JSON columns."""
+    """Add the texts of a row: its content, and the strings in its JSON columns."""
     erased.contents.add(content)
     for text in objects:
         erased.strings.update(_strings(_read(text)))
 
 
 def add_change(erased: ErasedText, values: str | None) -> None:
-    """Add what one side of a change tells; one that cannot be read is taken as it stands."""
+    """Add the texts of one side of a change; if it cannot be parsed, the raw text."""
     columns = _read(values)
     if not isinstance(columns, dict):
         erased.contents.update(_strings(columns))
@@ -63,7 +63,7 @@ def add_change(erased: ErasedText, values: str | None) -> None:
 
 
 def _read(text: str | None) -> object:
-    """Read JSON; what is none is the text itself."""
+    """Parse JSON; return invalid JSON as the text itself."""
     try:
         return None if text is None else json.loads(text)
     except (ValueError, RecursionError):
@@ -71,7 +71,7 @@ def _read(text: str | None) -> object:
 
 
 def _strings(value: object) -> Iterator[str]:
-    """Yield the texts in JSON data, keys too."""
+    """Yield the strings in JSON data, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

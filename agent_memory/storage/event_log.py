@@ -1,6 +1,6 @@
-"""Protocol of the event log: what happened in a memory, as all processes that use it tell it.
+"""Protocol of the event log: what happened in a memory, as reported by all processes that use it.
 
-It is a diary for people and programs that watch, and no part of the memory.
+It is a diary for observers, human or not, and no part of the memory.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from agent_memory.models.event import MemoryEvent
 
 
 class EventLog(Protocol):
-    """The events of one store, of which the youngest are kept. Threads and processes share it."""
+    """The latest events of one store. Threads and processes share it."""
 
     def append(self, events: list[MemoryEvent]) -> None:
-        """Write events at the end. What cannot be written is counted, and never raised."""
+        """Append events. A failure to write is counted, and never raised."""
 
     def read(self, *, memory_id: str | None = None) -> Iterator[MemoryEvent]:
-        """Yield the events that there are, the oldest first; with ``memory_id`` those about it.
+        """Yield the existing events, oldest first; with ``memory_id``, only those about it.
 
-        What another program wrote there, and is no event, is passed over.
+        Anything there that is not an event, written by another program, is skipped.
         """
 
     def follow(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent | None]:
-        """Yield the events that come from this call on; ``None`` when there is nothing to tell.
+        """Yield events from this call on, and ``None`` whenever there is nothing new.
 
-        It ends when ``until`` says so.
+        The iteration ends when ``until`` returns true.
         """
 
     def forget(self, memory_ids: Collection[str]) -> None:
-        """Take out the events that are about one of the memories, or quote a query or a memory.
+        """Remove the events that are about one of the memories, or quote a query or a memory.
 
-        Of a search that returned one of them, its id goes and the event stays.
+        The event of a search that returned one of them stays, without that id.
         """

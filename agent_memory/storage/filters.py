@@ -1,6 +1,7 @@
-"""Filters: a small tree that says which memories pass, compiled by each engine for its tables.
+"""Filters: a small tree that decides which memories pass, compiled by each engine for its tables.
 
-The tree is made of ``SearchFilters`` once, and checked there: an engine gets what it can compile.
+The tree is built from ``SearchFilters`` and checked here, once: an engine gets only what it can
+compile.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _MAX_DEPTH: Final = 10
 _MAX_CONDITIONS: Final = 100
 
 Operator = Literal["eq", "gt", "gte", "lt", "lte", "in", "contains", "icontains"]
-"""What is asked of a value in the metadata. ``ne`` and ``nin`` are ``Not`` of their opposites."""
+"""The tests of a metadata value. ``ne`` and ``nin`` are ``Not`` of their opposites."""
 OPERATORS: Final[dict[str, Operator]] = {
     "eq": "eq",
     "ne": "eq",
@@ -40,21 +41,22 @@ _NEGATED: Final = ("ne", "nin")
 
 @dataclass_transform(frozen_default=True)
 class Filter:
-    """A node of the tree. Which memories pass is said by its class and its fields.
+    """A node of the tree. Its class and fields decide which memories pass.
 
-    A class has the fields that it annotates, and is to its users a frozen data class. It is none
-    for ``dataclasses``, whose import and work for these few would take a sixth of a hook's time.
+    The fields of a class are its annotations; to its users it is a frozen data class. It does not
+    use ``dataclasses``, whose import and work for these few classes would take a sixth of a hook's
+    time.
     """
 
     _names: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        """Take down the names of the fields."""
+        """Record the names of the fields."""
         cls._names = tuple(cls.__annotations__)
 
     def __init__(self, *values: object, **named: object) -> None:
         names = self._names
-        # What is left out is set too: else ``All()`` would be another filter than ``All(())``.
+        # Defaults are set too: otherwise ``All()`` would not equal ``All(())``.
         defaults = {name: getattr(type(self), name) for name in names if hasattr(type(self), name)}
         fields = {**defaults, **dict(zip(names, values, strict=False)), **named}
         if len(values) + len(named) > len(names) or fields.keys() != {*names}:
@@ -63,11 +65,11 @@ class Filter:
             object.__setattr__(self, name, value)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Refuse to change what others may hold, too."""
-        raise AttributeError(f"a filter does not change: {name} is what it was")
+        """Refuse changes: others may hold the same filter."""
+        raise AttributeError(f"a filter cannot be changed: {name} keeps its value")
 
     def __eq__(self, other: object) -> bool:
-        """Return whether the other lets the same memories pass, and says it the same way."""
+        """Return whether the other is the same tree, not merely an equivalent one."""
         return type(other) is type(self) and vars(other) == vars(self)
 
     def __hash__(self) -> int:
@@ -79,7 +81,7 @@ class Filter:
 
     @property
     def is_narrowing(self) -> bool:
-        """Return whether it can leave out more than archived memories."""
+        """Return whether it can exclude more than archived memories."""
         return self not in (EVERYTHING, NOT_ARCHIVED)
 
     @property
@@ -88,29 +90,29 @@ class Filter:
         return self == NOT_ARCHIVED
 
     def and_also(self, *others: Filter) -> Filter:
-        """Return the filter that this one and the others pass."""
+        """Return the conjunction of this filter and the others."""
         return all_of(self, *others)
 
 
 class All(Filter):
-    """Passes what passes every part; without parts, everything."""
+    """Passes memories that pass every part; without parts, all memories."""
 
     parts: tuple[Filter, ...] = ()
 
     @property
     def leaves_out_archived(self) -> bool:
-        """Return whether any part leaves archived memories out."""
+        """Return whether any part excludes archived memories."""
         return any(part.leaves_out_archived for part in self.parts)
 
 
 class AnyOf(Filter):
-    """Passes what passes one part at least; without parts, nothing."""
+    """Passes memories that pass at least one part; without parts, none."""
 
     parts: tuple[Filter, ...] = ()
 
 
 class Not(Filter):
-    """Passes what does not pass a part."""
+    """Passes memories that do not pass the part."""
 
     part: Filter
 
@@ -129,10 +131,10 @@ class AmongIds(Filter):
 
 
 class InCategories(Filter):
-    """Passes memories of one of these categories, in any case, as a tag is.
+    """Passes memories of one of these categories, in any case, as with tags.
 
-    ``foreign`` are those of them that another program's export may have called so: it is kept in
-    the metadata, beside the category ``note``.
+    ``foreign`` are those that another program's export may have used: such a name is kept in the
+    metadata, beside the category ``note``.
     """
 
     names: tuple[str, ...]
@@ -146,37 +148,37 @@ class HasTag(Filter):
 
 
 class Archived(Filter):
-    """Passes archived memories, or those that are not."""
+    """Passes archived memories, or unarchived ones."""
 
     archived: bool
 
 
 class Since(Filter):
-    """Passes memories of a time, as it is stored, or later."""
+    """Passes memories dated at or after a moment, given in stored form."""
 
     moment: str
 
 
 class Until(Filter):
-    """Passes memories of a time, as it is stored, or earlier."""
+    """Passes memories dated at or before a moment, given in stored form."""
 
     moment: str
 
 
 class HasTaskStatus(Filter):
-    """Passes tasks with a status."""
+    """Passes tasks with this status."""
 
     status: TaskStatus
 
 
 class AccessedOften(Filter):
-    """Passes memories that were accessed so often, or more."""
+    """Passes memories accessed at least this many times."""
 
     least: int
 
 
 class InMetadata(Filter):
-    """Passes memories whose metadata hold such a value under a key, dots reaching inside.
+    """Passes memories whose metadata have a matching value under a key; dots reach into objects.
 
     JSON's types are kept apart: ``true`` is not 1, a list is not null.
     """
@@ -187,12 +189,12 @@ class InMetadata(Filter):
 
     @property
     def paths(self) -> list[list[str]]:
-        """Return where the value may be: under the key as it is, and inside objects."""
+        """Return where the value may be: under the key itself, and inside objects."""
         return [[self.key]] if "." not in self.key else [[self.key], self.key.split(".")]
 
 
 class NoRepeatOf(Filter):
-    """Passes memories that do not repeat any of some: their fingerprints, by row."""
+    """Passes memories that repeat none of these, given as pairs of row id and fingerprint."""
 
     fingerprints: tuple[tuple[int, int], ...]
 
@@ -202,26 +204,26 @@ NOTHING: Final[Filter] = AnyOf()
 NOT_ARCHIVED: Final[Filter] = Archived(archived=False)
 ARCHIVED: Final[Filter] = Archived(archived=True)
 _SAMPLE: Final = 500
-"""Memories that tell which share of all passes a filter."""
+"""How many memories are sampled to estimate the share that passes a filter."""
 _GOLDEN: Final = (5**0.5 - 1) / 2
 
 
 def all_of(*parts: Filter) -> Filter:
-    """Return the filter that every part passes; one part stands for itself."""
+    """Return the conjunction of the parts; a single part is returned as it is."""
     inner = tuple(part for part in parts if part != EVERYTHING)
     return inner[0] if len(inner) == 1 else All(inner)
 
 
 def any_of(*parts: Filter) -> Filter:
-    """Return the filter that any part passes; one part stands for itself."""
+    """Return the disjunction of the parts; a single part is returned as it is."""
     return parts[0] if len(parts) == 1 else AnyOf(parts)
 
 
 def filter_of(filters: SearchFilters | SearchFilterValues | None, *, agent_id: str) -> Filter:
-    """Return the tree of all the given filters; without any, archived memories do not pass.
+    """Return the tree for all these filters; without any, archived memories do not pass.
 
-    ``agent_id`` is the store's own: a filter for another agent finds nothing. Raises
-    ``ValidationError`` for a custom filter that cannot be understood.
+    ``agent_id`` is the store's own: a filter for another agent matches nothing. Raises
+    ``ValidationError`` for an invalid custom filter.
     """
     if filters is None:
         return NOT_ARCHIVED
@@ -246,7 +248,7 @@ def filter_of(filters: SearchFilters | SearchFilterValues | None, *, agent_id: s
 
 
 def scope_of(filters: SearchFilters | SearchFilterValues | None, *, agent_id: str) -> Filter:
-    """Return the part of the filters that says whose memories may be seen at all."""
+    """Return the part of the filters that decides whose memories may be seen at all."""
     if filters is None:
         return EVERYTHING
     parts = [
@@ -288,13 +290,13 @@ def _of_tags(filters: SearchFilters | SearchFilterValues) -> list[Filter]:
 
 
 class _CustomFilters:
-    """Reads C's ``custom_filters`` over the metadata, and counts what they ask."""
+    """Parses C's ``custom_filters`` on the metadata, and counts their conditions."""
 
     def __init__(self) -> None:
         self._conditions = 0
 
     def parse(self, filters: Mapping[str, Any], *, depth: int) -> Filter:
-        """Return the filter that every entry of the mapping passes."""
+        """Return the conjunction of the mapping's entries."""
         if depth > _MAX_DEPTH:
             raise _refusal("filters", f"nested over {_MAX_DEPTH} deep: write it flatter", depth)
         parts: list[Filter] = []
@@ -337,14 +339,14 @@ class _CustomFilters:
 
 
 def _operand(key: str, operator: Operator, operand: object) -> object:
-    """Return an operand as an engine compares it. Raises ``ValidationError``."""
+    """Return an operand in the form that engines compare. Raises ``ValidationError``."""
     if operator == "in":
         if not isinstance(operand, list | tuple):
             raise _refusal(key, "in and nin take a list of values", operand)
         return [_scalar(key, value) for value in operand]
     if operator == "eq" and isinstance(operand, list | tuple | Mapping):
         try:
-            clean_metadata({key: operand})  # what no memory can have is not looked for
+            clean_metadata({key: operand})  # refuses what no memory can contain
         except ValueError as error:
             raise _refusal(key, f"cannot be compared: {error}", operand) from error
         _refuse_unwritable(key, operand)
@@ -363,7 +365,7 @@ def _scalar(key: str, operand: object) -> str | int | float | None:
         raise _refusal(key, "is an integer of over 64 bits", operand)
     if isinstance(operand, str) and not operand.isascii():
         _refuse_unwritable(key, operand)
-    # Of a member of an enum, or another class of texts or numbers, the text or number that it is.
+    # The plain value of an enum member, or of another subclass of str, int or float.
     if operand is None or isinstance(operand, bool):
         return operand
     if isinstance(operand, str):
@@ -391,10 +393,10 @@ def _refusal(key: str, message: str, value: object) -> ValidationError:
 
 
 def spread_rows(last: int) -> list[int]:
-    """Return rows of 1 to ``last`` that tell which share of all passes a filter.
+    """Return a sample of the rows 1 to ``last``, to estimate the share that passes a filter.
 
-    They are spread by the golden ratio. Every 500th row would be of the same user each time, where
-    users take turns.
+    They are spread by the golden ratio: if users take turns, every 500th row could always be the
+    same user's.
     """
     return sorted(
         {1 + int(last * (number * _GOLDEN % 1)) for number in range(_SAMPLE)} if last else ()

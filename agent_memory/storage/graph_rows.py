@@ -1,4 +1,4 @@
-"""Rows of the graph's tables made into models, and into what exports write; the same for all."""
+"""Turns rows of the graph's tables into models, and into the form of exports, for every engine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from agent_memory.storage.records import Row
 ENTITY_VIEW: Final = (
     "id", "name", "type", "confidence", "user_id", "run_id", "created_at", "updated_at",
 )  # fmt: skip
-"""The columns of an entity as it is shown."""
+"""The columns of an entity as shown to users."""
 EDGE_VIEW: Final = (
     "id", "source", "relationship", "target", "confidence", "temporal_context", "valid_from",
     "valid_to", "user_id", "run_id", "created_at", "updated_at", "source_id", "target_id",
 )  # fmt: skip
-"""The columns of a relationship as it is shown."""
+"""The columns of a relationship as shown to users."""
 ENTITY_COLUMNS: Final = (
     "id", "name", "type", "confidence", "user_id", "run_id", "by_hand", "created_at", "updated_at",
 )  # fmt: skip
@@ -36,12 +36,12 @@ STATEMENT_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
         "closing_is_undone", "created_at", "updated_at",
     ),
 }  # fmt: skip
-"""The columns of what a memory says of an entity, or of a relationship."""
+"""The columns of what a memory says about an entity or a relationship."""
 RUN_STATEMENT: Final = (
     "id", "entity_name", "user_id", "memory_id", "name", "type", "confidence", "created_at",
     "updated_at", "place",
 )  # fmt: skip
-"""The columns of what a run says of an entity: the name that all know it by, and the run's own."""
+"""The columns of what a run says about an entity: its common name, and the run's own values."""
 _DEFAULTS: Final = {"confidence": 1.0, "by_hand": 1, "closing_is_undone": 0}
 _FLAGS: Final = frozenset({"by_hand", "closing_is_undone"})
 
@@ -56,7 +56,7 @@ def entities_of_rows(
     aliases: Mapping[str, Sequence[str]],
     sources: Mapping[str, Sequence[str]],
 ) -> list[EntityView]:
-    """Make the models of entities; the rows have the columns ``ENTITY_VIEW``."""
+    """Build the models of entities from rows with the columns ``ENTITY_VIEW``."""
     views = []
     for row in rows:
         columns = dict(zip(ENTITY_VIEW, row, strict=True))
@@ -74,7 +74,7 @@ def entities_of_rows(
 
 
 def grouped(rows: Sequence[Row]) -> dict[str, list[str]]:
-    """Return the second values of rows by the first ones."""
+    """Group the second values of rows by the first."""
     values_of: dict[str, list[str]] = {}
     for of, value in rows:
         values_of.setdefault(of, []).append(value)
@@ -82,7 +82,7 @@ def grouped(rows: Sequence[Row]) -> dict[str, list[str]]:
 
 
 def edge_of_row(row: Row, *, agent_id: str, sources: Sequence[str]) -> EdgeView:
-    """Make the model of a relationship; the row has the columns ``EDGE_VIEW``."""
+    """Build the model of a relationship from a row with the columns ``EDGE_VIEW``."""
     columns = dict(zip(EDGE_VIEW, row, strict=True))
     for name in ("valid_from", "valid_to", "created_at", "updated_at"):
         columns[name] = None if columns[name] is None else read_stored_time(columns[name])
@@ -90,7 +90,7 @@ def edge_of_row(row: Row, *, agent_id: str, sources: Sequence[str]) -> EdgeView:
 
 
 def without_twins(edges: Sequence[EdgeView]) -> list[EdgeView]:
-    """Merge rows that say the same: one of them was out of sight when the other was added."""
+    """Merge rows that say the same: one of them was hidden when the other was added."""
     kept: dict[tuple[str, str, str], EdgeView] = {}
     for edge in edges:
         first = kept.setdefault((edge.source_id, edge.relationship, edge.target_id), edge)
@@ -102,9 +102,9 @@ def without_twins(edges: Sequence[EdgeView]) -> list[EdgeView]:
 def entities_of_run(
     rows: Sequence[Row], aliases: Mapping[str, Sequence[str]], *, run_id: str, agent_id: str
 ) -> list[EntityView]:
-    """Make the models of the entities of a run, in the order in which it spoke of them first.
+    """Build the models of the entities of a run, in the order in which it first mentioned them.
 
-    The rows are what it states, in the order in which it did, with the columns ``RUN_STATEMENT``.
+    The rows are its statements, in order, with the columns ``RUN_STATEMENT``.
     """
     statements: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -120,7 +120,7 @@ def entities_of_run(
 def _entity_of_run(
     statements: Sequence[dict[str, Any]], aliases: Sequence[str], run_id: str, agent_id: str
 ) -> EntityView:
-    """Make one entity of what is stated of it: the first name is its name, the others aliases."""
+    """Build one entity from the statements about it: the first name is its name, others aliases."""
     first = statements[0]
     names: dict[str, str] = {}
     for called in (*(row["name"] for row in statements if row["name"]), *aliases):
@@ -146,11 +146,11 @@ def _entity_of_run(
     )
 
 
-# Writing out and taking in ------------------------------------------------------------------
+# Export and import --------------------------------------------------------------------------
 
 
 def exported_row(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row without what is the default."""
+    """Return a row without its default values."""
     return _with_flags(
         {
             name: value
@@ -161,14 +161,14 @@ def exported_row(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def exported_entity(row: Mapping[str, Any], aliases: Sequence[Row]) -> dict[str, Any]:
-    """Return an entity without what is the default; with each alias comes the memory of it."""
+    """Return an entity without its default values, and with the memory behind each alias."""
     learned = {alias: memory_id for alias, memory_id in aliases if memory_id is not None}
     fields = {"aliases": [alias for alias, _ in aliases], "alias_sources": learned}
     return {**exported_row(row), **{name: value for name, value in fields.items() if value}}
 
 
 def exported_sources(kind: str, summary: Mapping[str, Any], rows: Sequence[Row]) -> dict[str, Any]:
-    """Return the memories behind a row, and what each says otherwise than the row does.
+    """Return the memories behind a row, and where each says something other than the row.
 
     ``rows`` are of these memories: id, ``is_undone``, and the columns of what it says.
     """
@@ -191,7 +191,7 @@ def exported_sources(kind: str, summary: Mapping[str, Any], rows: Sequence[Row])
 
 
 def imported_row(columns: Sequence[str], values: Mapping[str, Any], moment: str) -> dict[str, Any]:
-    """Return those of some columns that are told; ``moment`` is the time where none is."""
+    """Return the columns that are given; ``moment`` is the time if none is."""
     present = {name: values[name] for name in columns if name in values}
     return {"created_at": moment, "updated_at": moment, **present}
 
@@ -199,9 +199,10 @@ def imported_row(columns: Sequence[str], values: Mapping[str, Any], moment: str)
 def imported_sources(
     kind: str, values: Mapping[str, Any], moment: str
 ) -> list[tuple[str, int, *tuple[Any, ...]]]:
-    """Return the memories behind an imported row, with what each says: as the row, if not told.
+    """Return the memories behind an imported row, and what each says: by default, as the row.
 
-    Each as ``exported_sources`` takes it. ``moment`` is the time where the file tells none.
+    Each has the form that ``exported_sources`` takes. ``moment`` is the time if the file gives
+    none.
     """
     columns = STATEMENT_COLUMNS[kind]
     undone, statements = set(values.get("undone", ())), values.get("statements", {})
@@ -223,9 +224,9 @@ def imported_sources(
 
 
 def _assumed(kind: str, summary: Mapping[str, Any], sources: int) -> dict[str, Any]:
-    """Return what each of so many memories is taken to say of a row, where a file does not tell."""
+    """Return what each of the source memories is assumed to say if a file does not tell."""
     if kind == "entity" and summary["confidence"] == _DEFAULTS["confidence"]:
-        return {**summary, "confidence": None}  # unsaid
+        return {**summary, "confidence": None}  # not stated
     if kind == "relationship" and sources > 1:
         return {**summary, "temporal_context": None}  # whose words these are is not known
     return {**summary}

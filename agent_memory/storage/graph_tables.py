@@ -11,7 +11,7 @@ from agent_memory.storage.change_records import Closing, GraphMoment
 from agent_memory.storage.records import Row
 
 MOST_REACHED: Final = 20_000
-"""Entities, counted once for each distance, that a walk through the graph looks at."""
+"""The most entities that a traversal visits, each counted once for each of its distances."""
 
 
 class GraphTable(Protocol):
@@ -20,7 +20,7 @@ class GraphTable(Protocol):
     def rows_without_key(self) -> list[Row]:
         """Return another program's rows without a key: entity or alias, row id, name, user.
 
-        Entities come first, the oldest first.
+        Entities come first, in order of age.
         """
 
     def id_of_row(self, row_id: int) -> str:
@@ -30,19 +30,19 @@ class GraphTable(Protocol):
         """Give an entity or an alias its key."""
 
     def find(self, key: str, user_id: str | None) -> str | None:
-        """Return the id of the entity that has a name or an alias, in one user's graph."""
+        """Return the id of the entity with a name or alias, in one user's graph."""
 
     def find_all(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
         """Return the ids of the entities with these names or aliases, and the key of each.
 
-        Of one user's graph, or of everybody's for ``None``.
+        From one user's graph, or from everybody's if ``user_id`` is ``None``.
         """
 
     def names(self, ids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
-        """Return the names and types of entities, whether they can be seen or not."""
+        """Return the names and types of entities, whether they are visible or not."""
 
     def unarchived_ids(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return those of some memories that are there and not archived."""
+        """Return the subset of these memories that exist and are not archived."""
 
     def insert_entity(self, values: Mapping[str, Any]) -> str:
         """Insert an entity with these columns, and return its id."""
@@ -69,15 +69,15 @@ class GraphTable(Protocol):
         after: str | None = None,
         limit: int = -1,
     ) -> list[EntityView]:
-        """Return the entities that can be seen, oldest first, or those of them with these ids.
+        """Return the visible entities, oldest first, or those of them with these ids.
 
-        With a ``run_id`` those that a memory of this run speaks of, as it does. With
-        ``out_of_sight`` those too that no memory speaks of any more. With ``after`` the list
-        begins behind the entity of this id.
+        With ``run_id``, only those mentioned by a memory of this run, as it describes them. With
+        ``out_of_sight``, also those that no memory mentions any more. With ``after``, the list
+        starts behind the entity with this id.
         """
 
     def ids_read_from(self, memory_id: str, *, kind: str) -> list[str]:
-        """Return the ids of the entities, or relationships, that were read from a memory."""
+        """Return the ids of the entities or relationships that were read from a memory."""
 
     def edges(
         self,
@@ -89,25 +89,25 @@ class GraphTable(Protocol):
         at_any_time: bool = False,
         limit: int = -1,
     ) -> list[EdgeView]:
-        """Return the relationships that hold at a moment and can be seen, oldest first.
+        """Return the visible relationships that hold at a moment, oldest first.
 
-        ``include_closed`` tells those too that held before, ``at_any_time`` all. ``among`` narrows
-        them to those at any of some entities, ``ids`` to those with these ids.
+        ``include_closed`` adds those that held before, ``at_any_time`` returns all. ``among``
+        restricts them to those of any of these entities, ``ids`` to those with these ids.
         """
 
     def reached(
         self, when: GraphMoment, start: Sequence[str], depth: int
     ) -> tuple[dict[str, int], bool]:
-        """Return the entities within so many relationships, with the distance of each.
+        """Return the entities within ``depth`` relationships, with the distance of each.
 
-        The second tells whether there are more than ``MOST_REACHED`` (an entity counts once for
-        each distance that it has): the nearest come first.
+        The second value tells whether there are more than ``MOST_REACHED`` (an entity counts once
+        for each distance that it has); the nearest come first.
         """
 
     def edge_between(
         self, when: GraphMoment, entity_id: str, others: Sequence[str]
     ) -> tuple[str, str] | None:
-        """Return a relationship of an entity with any of some others, and which: their ids."""
+        """Return an entity's relationship with any of the others, and that other: their ids."""
 
     def open_edges(
         self,
@@ -119,26 +119,26 @@ class GraphTable(Protocol):
     ) -> list[Row]:
         """Return an entity's open relationships, oldest first: id, target, ``valid_from``, run.
 
-        The run is that of one that was made by hand in it, else ``None``. With a ``run_id`` those
-        that hold as the memories of this run say.
+        The run is set only for a relationship made by hand in a run. With ``run_id``, only those
+        that hold according to the memories of this run.
         """
 
     def confirm_edge(
         self, edge_id: str, *, confidence: float, context: str | None, start: str, now: str
     ) -> None:
-        """Record that a relationship was said again: the higher confidence, the earlier start."""
+        """Record that a relationship was stated again: the higher confidence, the earlier start."""
 
     def mark_by_hand(self, kind: str, graph_id: str) -> None:
-        """Mark an entity, or a relationship, as made by hand: seen without any memory."""
+        """Mark an entity or a relationship as made by hand: visible without any memory."""
 
     def close_edge(self, edge_id: str, closing: Closing, *, but_in_runs: Sequence[str]) -> None:
-        """Close what a relationship says, or where it began if that is later.
+        """Close a relationship, at its start if that is later.
 
-        As the memories of some runs say it, it stays as it is.
+        What the memories of the runs in ``but_in_runs`` say stays open.
         """
 
     def close_in_run(self, edge_id: str, closing: Closing, run_id: str) -> None:
-        """Close what a relationship says as the memories of one run say, not as all do together."""
+        """Close a relationship only according to the memories of one run, not of all together."""
 
     def add_source(
         self,
@@ -148,9 +148,10 @@ class GraphTable(Protocol):
         change_id: int | None,
         values: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record the memory that an entity, or a relationship, was read from, and what it says.
+        """Record the memory that an entity or a relationship was read from, and what it says.
 
-        ``values`` has the columns of what it says; without them it says what the row does.
+        ``values`` has the columns of what the memory says; without them it says the same as the
+        row.
         """
 
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
@@ -161,53 +162,53 @@ class GraphMaintenance(Protocol):
     """Queries on the graph for merging, undo, erasure, import and export."""
 
     def merge(self, keep: str, other: str) -> None:
-        """Merge one entity into another: aliases, relationships and sources move; it is deleted."""
+        """Merge an entity into another: move aliases, relationships, sources, and delete it."""
 
     def follow_undo(self, memory_ids: Sequence[str], change_ids: Sequence[int]) -> None:
-        """Hide what was read from changes that are undone now, or show it again.
+        """Hide what was read from changes that are now undone, or show it again.
 
-        A memory that is gone takes what was read from it along by itself: here it is about those
-        whose text is another now. To undo an undo turns the same rows again. Must run inside
-        ``write()``, after the memories became what they were.
+        What was read from a deleted memory is already hidden with it: this is about memories whose
+        text is now another. Undoing an undo flips the same rows again. Must run inside ``write()``,
+        after the memories have been reverted.
         """
 
     def restore_to(self, moment: datetime) -> None:
-        """Restore the graph of a copy to a moment, as far as it is known."""
+        """Restore the graph of a copy to a moment, as far as its state then is known."""
 
     def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return the graph's texts that were read from some memories."""
+        """Return the graph's texts that were read from these memories."""
 
     def texts(self) -> set[str]:
         """Return all texts of the graph."""
 
     def erase(self, memory_ids: Sequence[str]) -> None:
-        """Delete what was read from erased memories, and from no others.
+        """Delete what was read from erased memories and from no others.
 
-        What others say too stays, but without the words about the time, which cannot be told apart,
-        and an entity has no type that they do not say.
-        Must run inside ``write()``, when the memories and their history are gone.
+        What other memories also say stays, but without the words about the time, which cannot be
+        told apart, and an entity keeps no type that they do not state. Must run inside ``write()``,
+        when the memories and their history are gone.
         """
 
     def sweep(self) -> None:
         """Delete what was read from memories of which nothing is left, not even a history."""
 
     def iterate_entities(self) -> Iterator[dict[str, Any]]:
-        """Yield each entity as exports write it, in the order of the table."""
+        """Yield each entity in the form of exports, in table order."""
 
     def iterate_edges(self) -> Iterator[dict[str, Any]]:
-        """Yield each relationship as exports write it, in the order of the table."""
+        """Yield each relationship in the form of exports, in table order."""
 
     def import_entity(self, values: Mapping[str, Any], moment: str) -> str:
         """Import an entity, or join it with the one of that id or name; return its id here.
 
-        What is there stays as it is, and gets the aliases and memories that the file tells. Must
-        run inside ``write()``. ``moment`` is the time where the file tells none.
+        An existing entity stays as it is, but gets the aliases and memories listed in the file.
+        Must run inside ``write()``. ``moment`` is used if the file gives no time.
         """
 
     def import_edge(self, values: Mapping[str, Any], moment: str) -> bool:
         """Import a relationship whose entities exist; return whether it is new.
 
-        One that is there stays as it is, and gets the memories that the file tells.
+        An existing one stays as it is, but gets the memories listed in the file.
         """
 
     def has_both_entities(self, values: Mapping[str, Any]) -> bool:

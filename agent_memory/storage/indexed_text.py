@@ -1,6 +1,6 @@
-"""What the keyword index holds of a memory, where the engine cannot make it by itself.
+"""The text of a memory in the keyword index, for engines that cannot compute it in SQL.
 
-The view ``memory_text`` of a file (migrations/0003_keyword_index.sql) makes the same of it.
+The view ``memory_text`` of a file (migrations/0003_keyword_index.sql) computes the same.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MONTHS: Final = (
 
 
 class IndexedText(NamedTuple):
-    """The texts that are indexed: content, tags as JSON, words of the date, pairs of characters."""
+    """The indexed texts: content, tags as JSON, words of the date, pairs of characters."""
 
     content: str
     tags: str
@@ -30,7 +30,7 @@ class IndexedText(NamedTuple):
 
 
 def indexed_text(content: str, tags: str, timestamp: str) -> IndexedText:
-    """Return the texts that are indexed of a memory, whose columns are given."""
+    """Return the indexed texts of a memory, given its columns."""
     return IndexedText(content, tags, _words_of_date(timestamp), _pairs(content, tags))
 
 
@@ -40,7 +40,7 @@ def _words_of_date(timestamp: str) -> str:
 
 
 def _pairs(content: str, tags: str) -> str:
-    """Return every two characters of dense scripts that stand together, and what is between."""
+    """Return every pair of adjacent characters of dense scripts, and the text in between."""
     text = f"{content} {tags}"
     if text.isascii() or not _letters().search(text):
         return ""
@@ -49,5 +49,5 @@ def _pairs(content: str, tags: str) -> str:
 
 @cache
 def _letters() -> re.Pattern[str]:
-    """Compile the pattern when it is needed: that takes 5 ms, which most texts do without."""
+    """Compile the pattern on first use: that takes 5 ms, and most texts do not need it."""
     return re.compile(f"([{DENSE_SCRIPTS}])(?=([{DENSE_SCRIPTS}])?)")

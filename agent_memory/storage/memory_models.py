@@ -1,4 +1,4 @@
-"""The models of memories, made of the rows that engines keep."""
+"""Builds the models of memories from the rows that engines keep."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from agent_memory.storage.records import MEMORY_COLUMNS
 
 
 def memory_of_values(row: Sequence[Any], agent_id: str) -> Memory:
-    """Make the model of a row, as ``read_values`` reads it."""
+    """Build the model of a row, as ``read_values`` reads it."""
     return Memory.model_construct(agent_id=agent_id, embedding=None, **read_values(row))
 
 
 def memory_of_row(row: Mapping[str, Any], *, agent_id: str) -> Memory:
-    """Make the model of a row that is given by column."""
+    """Build the model of a row given by column."""
     return memory_of_values(tuple(map(row.get, MEMORY_COLUMNS)), agent_id)

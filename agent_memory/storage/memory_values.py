@@ -1,4 +1,4 @@
-"""The values of memories, made of the rows that engines keep, and the values of those rows."""
+"""Converts the rows that engines keep to the values of memories, and back."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 
 def is_same_value(value: object, other: object) -> bool:
-    """Return whether two values of a field are the same in the file: ``True`` is not 1 there."""
+    """Return whether two values of a field are stored alike: ``True`` and 1 are not."""
     return value == other and column_value(value) == column_value(other)
 
 
 def column_value(value: object) -> object:
-    """Return a field's value as its column holds it."""
+    """Return a field's value in stored form."""
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, list | dict):
         return to_json(value)
-    if hasattr(value, "model_dump_json"):  # a task's metadata: the one model in a row
+    if hasattr(value, "model_dump_json"):  # a task's metadata, the only model in a row
         return value.model_dump_json(exclude_none=True, exclude_defaults=True)
     return value
 
@@ -41,13 +41,13 @@ def column_value(value: object) -> object:
 NEW_ROW: Final[dict[str, Any]] = {
     name: column_value(column.default) for name, column in COLUMNS.items()
 }
-"""What the columns of a new memory hold, by name; ``None`` also for what must be told."""
+"""The columns of a new memory, by name; ``None`` also for required ones."""
 
 
 _IS_PLAIN: Final = {
     name: column.kind in ("text", "word", "count") for name, column in COLUMNS.items()
 }
-"""Of each field whether its column holds the same."""
+"""For each field, whether its column holds the same value."""
 
 
 def row_of_memory(memory: Memory) -> dict[str, Any]:
@@ -60,23 +60,23 @@ def row_of_memory(memory: Memory) -> dict[str, Any]:
 
 
 def read_values(row: Sequence[Any]) -> dict[str, Any]:
-    """Read a row, its values in the order of ``MEMORY_COLUMNS``, without validation, by field.
+    """Read a row, in the order of ``MEMORY_COLUMNS``, without validation; return it by field.
 
-    A row that another program wrote may hold what the library would refuse (a category of its
-    own, a damaged text): it must be readable all the same.
+    A row written by another program may contain what the library would refuse (a category of its
+    own, damaged text): it must be readable all the same.
     """
     values = zip(_READERS.items(), row[1:], strict=True)
     return {name: read(value) if read else value for (name, read), value in values}
 
 
 def values_of_row(row: Mapping[str, Any], *, agent_id: str) -> MemoryValues:
-    """Make the values of a memory of a row that is given by column."""
+    """Build the values of a memory from a row given by column."""
     fields = read_values(tuple(map(row.get, MEMORY_COLUMNS)))
     return MemoryValues(agent_id=agent_id, embedding=None, **fields)
 
 
 def fields_of(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row as plain data, without values that every new memory has."""
+    """Return a row as plain data, leaving out what is the same for every new memory."""
     fields: dict[str, Any] = {}
     for name, column in COLUMNS.items():
         value = row[name]
@@ -115,7 +115,7 @@ _WORDS: Final[dict[str, type[Enum]]] = {
 
 
 def _reader_of_word(default: Enum) -> Callable[[str], Enum]:
-    """Return what reads a word of an enum; another program's word is read as the default."""
+    """Return a reader of an enum's words; another program's word is read as the default."""
     words = type(default)
 
     def read(word: str) -> Enum:
@@ -135,7 +135,7 @@ def _read_object(text: str | None) -> dict[str, Any]:
 def _read_task(text: str | None) -> TaskMetadata | None:
     if text is None:
         return None
-    from agent_memory.models.memory_fields import TaskMetadata  # noqa: PLC0415 - of tasks alone
+    from agent_memory.models.memory_fields import TaskMetadata  # noqa: PLC0415 - only for tasks
 
     try:
         return TaskMetadata.model_validate_json(text)
@@ -144,7 +144,7 @@ def _read_task(text: str | None) -> TaskMetadata | None:
 
 
 def _reader_of(name: str, column: Column) -> Callable[[Any], Any] | None:
-    """Return what reads a field from its column; ``None`` where both hold the same."""
+    """Return the function that reads a field from its column; ``None`` if both hold the same."""
     if column.kind == "word":
         return _reader_of_word(_WORDS[name](column.default))
     if name == "last_accessed":
@@ -163,7 +163,7 @@ _READERS: Final = {name: _reader_of(name, column) for name, column in COLUMNS.it
 
 
 def is_as_it_was_added(change: Change, row: Mapping[str, Any] | None) -> bool:
-    """Return whether a change added a memory as its row still is: exports then say no more."""
+    """Return whether a row is still what a change added: then exports need not repeat it."""
     return (
         change.event == "ADD"
         and row is not None

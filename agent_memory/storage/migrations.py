@@ -1,4 +1,4 @@
-"""The migrations of a schema: numbered files of SQL, read from the package or the checkout."""
+"""The migrations of a schema: numbered SQL files, read from the package or the checkout."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 UPGRADE: Final = "take a newer version of it (`pip install .` in a newer checkout)"
-"""What to do about memories that a newer library made: the package is on no index."""
+"""What to do about memories made by a newer library: the package is on no index."""
 
 
 class Migration(NamedTuple):
@@ -24,9 +24,9 @@ class Migration(NamedTuple):
 
 
 def read_migrations(package: "Traversable", engine: str = "") -> tuple[Migration, ...]:
-    """Read the migrations, in order: from the installed package, else from the checkout.
+    """Read the migrations, in order, from the installed package or else the checkout.
 
-    ``engine`` names the folder in ``migrations/`` of an engine other than SQLite.
+    ``engine`` is the folder in ``migrations/`` for an engine other than SQLite.
     """
     folder = _folder(package, engine)
     names = sorted(file.name for file in folder.iterdir() if file.name[0].isdigit())
@@ -39,7 +39,7 @@ def read_migrations(package: "Traversable", engine: str = "") -> tuple[Migration
 
 
 def read_snapshot(package: "Traversable") -> str:
-    """Read ``migrations/schema.sql``: what the migrations of SQLite make together."""
+    """Read ``migrations/schema.sql``: the combined result of the migrations of SQLite."""
     try:
         return _text(_folder(package, ""), "schema.sql")
     except FileNotFoundError as error:
@@ -57,8 +57,8 @@ def _folder(package: "Traversable", engine: str) -> "Traversable":
 
 def _missing() -> MigrationError:
     return MigrationError(
-        "the migrations are missing: install agent-memory again; what bundles a program must take"
-        " the files of the package along that are no modules"
+        "the migrations are missing: install agent-memory again; whoever bundles a program must"
+        " include the package's data files"
     )
 
 
@@ -70,4 +70,4 @@ def _read(folder: "Traversable", name: str) -> Migration:
 
 
 def _text(folder: "Traversable", name: str) -> str:
-    return folder.joinpath(name).read_text("utf-8")  # with one kind of line breaks
+    return folder.joinpath(name).read_text("utf-8")  # with universal newlines

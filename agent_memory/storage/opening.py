@@ -1,8 +1,8 @@
-"""Opens the engine that keeps the memories of an address.
+"""Open the engine that keeps the memories of an address.
 
-The path of a file means SQLite, ``postgresql://`` an agent in a database of a server; another
-package adds a scheme with an entry point of the group ``agent_memory.engines``. An engine is
-imported when an address of its kind is opened.
+A file path means SQLite, ``postgresql://`` an agent in a database on a server; another package adds
+a scheme with an entry point in the group ``agent_memory.engines``. An engine is imported only when
+an address of its kind is opened.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _ENTRY_POINTS: Final = "agent_memory.engines"
 class EngineOpener(Protocol):
     """Opens the memories of one kind of address: a module, a class or an object.
 
-    An entry point of the group ``agent_memory.engines`` names one for the scheme of its addresses.
-    ``conninfo`` of a ``ServerAddress`` is the address as the user gave it, ``location`` how
-    messages show it, without a password.
+    An entry point in the group ``agent_memory.engines`` registers one for the scheme of its
+    addresses. ``conninfo`` of a ``ServerAddress`` is the address as the user gave it; ``location``
+    is how messages show it, without the password.
     """
 
     def open_engine(
@@ -34,9 +34,9 @@ class EngineOpener(Protocol):
     ) -> Engine:
         """Open the memories of an agent.
 
-        Unless ``create``, and where it is ``read_only``, an agent that is not there is
-        ``AgentNotFound``: here, or when the engine is prepared. ``synchronous`` is ``FULL`` where
-        an acknowledged write must survive a power cut, else ``NORMAL``.
+        If the agent does not exist and may not be created (``create`` is false, or ``read_only``
+        true), ``AgentNotFound`` is raised, here or when the engine is prepared. ``synchronous`` is
+        ``FULL`` if an acknowledged write must survive a power cut, else ``NORMAL``.
         """
 
     def agents_of(self, server: ServerAddress) -> list[str]:
@@ -53,10 +53,10 @@ def open_engine(
 ) -> Engine:
     """Open the memories at an address.
 
-    ``create`` makes the file where there is none. ``synchronous`` is ``FULL`` (an acknowledged
-    write survives a power cut) or ``NORMAL`` (the last ones may be lost then, the file stays
-    sound). Unless ``vetted``, the file is one of ours and its own triggers are not looked at.
-    Raises ``StorageError`` and its kinds.
+    ``create`` creates the file if it does not exist. ``synchronous`` is ``FULL`` (an acknowledged
+    write survives a power cut) or ``NORMAL`` (the last ones may then be lost, but the file stays
+    sound). ``vetted=False`` is for a file of our own making: its triggers are not examined. Raises
+    ``StorageError`` and its subclasses.
     """
     if isinstance(address, AgentAddress):
         return _opener_of(address.server).open_engine(
@@ -96,7 +96,7 @@ def _opener_of(server: ServerAddress) -> EngineOpener:
         )
     try:
         opener: EngineOpener = entry.load()
-    except Exception as error:  # somebody else's code: it may raise what it likes
+    except Exception as error:  # third-party code may raise anything
         raise ConfigurationError(
             f"the engine {entry.name} ({entry.value}) cannot be had:"
             f" {type(error).__name__}: {error!s:.300}"
@@ -131,7 +131,7 @@ def _without_driver(error: ImportError) -> ConfigurationError:
 
 
 def file_storage() -> FileStorage:
-    """Return what can be done with files that no engine has open: copies, replacing, recovery."""
+    """Return the operations on files that no engine has open: copies, replacement, recovery."""
     from agent_memory.storage.sqlite import file_storage  # noqa: PLC0415
 
     return file_storage

@@ -1,4 +1,4 @@
-"""What a transaction offers for statistics and for erasing memories for good."""
+"""What a transaction offers for statistics and for erasing memories permanently."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple, Protocol
 from agent_memory.storage.change_records import ErasedText, RemainingText, RemovedRows, Statement
 
 StatisticsField = Literal["category", "source", "session"]
-"""What memories are counted by; the source is that of ``metadata``."""
+"""What memories are counted by; the source is the one in ``metadata``."""
 
 
 class DayOfChanges(NamedTuple):
-    """How many changes of one kind there were on a day, and by how many bytes contents grew."""
+    """The number of changes of one kind on a day, and how many bytes contents grew by."""
 
     day: str
     event: str
@@ -21,9 +21,9 @@ class DayOfChanges(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """How many memories there are, archived or not, the bytes of their contents and of all rows.
+    """The numbers of unarchived and archived memories, and the bytes of their contents.
 
-    ``file_bytes`` is the size of the file where there is one.
+    ``file_bytes`` is the size of the file, or in a database that of the agent's rows.
     """
 
     memories: int
@@ -33,55 +33,55 @@ class Totals(NamedTuple):
 
 
 class StatisticsQueries(Protocol):
-    """Queries for statistics. Days are ISO 8601, in UTC, and times as they are stored."""
+    """Queries for statistics. Days are ISO 8601 in UTC; times are in stored form."""
 
     def stored_by_day(
         self, field: StatisticsField, *, since: str
     ) -> list[tuple[str | None, str, int]]:
-        """Return how many memories of each value are dated on each day, archived ones too."""
+        """Return how many memories of each value are dated on each day, including archived ones."""
 
     def changes_by_day(self, *, since: str) -> list[DayOfChanges]:
-        """Return how many changes of each kind the history has, by day."""
+        """Return how many changes of each kind are in the history, by day."""
 
     def totals(self) -> Totals:
         """Count the memories, the bytes of their contents, and those of the file."""
 
     def never_recalled(self, *, written_until: str, limit: int) -> tuple[int, list[str]]:
-        """Count the unarchived memories that no search returned; return the oldest ones' ids."""
+        """Count the unarchived memories that no search returned; return the ids of the oldest."""
 
     def most_recalled(self, *, limit: int) -> list[tuple[str, int]]:
-        """Return ids and access counts of the most accessed memories that are not archived."""
+        """Return the ids and access counts of the most accessed unarchived memories."""
 
     def written(self, memory_ids: Collection[str]) -> dict[str, str]:
-        """Return when those of the memories that are not archived were last written, by id."""
+        """Return when the unarchived ones of these memories were last written, by id."""
 
 
 class ErasureQueries(Protocol):
-    """Queries that erase memories for good, and read what is left of them."""
+    """Queries that erase memories permanently, and find what is left of them."""
 
     def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return those of the ids that are of memories, archived ones too, or have a history."""
+        """Return the ids that belong to a memory, archived or not, or have a history."""
 
     def texts_of(self, memory_ids: Sequence[str]) -> ErasedText:
-        """Return all texts and vectors of these memories, their history's too."""
+        """Return all texts and vectors of these memories, including those in their history."""
 
     def statements(self, memory_ids: Sequence[str] | None = None) -> Iterator[Statement]:
         """Yield what each memory says, and what each says and said in its history.
 
-        Only those of some ids, if they are given.
+        With ``memory_ids``, only those memories.
         """
 
     def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
-        """Delete every row of these memories but those of the vector indexes."""
+        """Delete every row of these memories except those of the vector indexes."""
 
     def unused_words(self, words: Iterable[str]) -> list[str]:
-        """Return those of the words that stand in no memory, as the keyword index holds them."""
+        """Return the words that no memory contains, as the keyword index holds them."""
 
     def remaining_texts(self) -> Iterator[RemainingText]:
-        """Yield all texts that the tables hold, read by the page."""
+        """Yield all texts in the tables, reading one page at a time."""
 
     def places_beyond(self) -> list[str]:
         """Return where the store's operator may still have what was removed, for a receipt."""
 
     def remaining_vectors(self) -> Iterator[bytes]:
-        """Yield all vectors that the tables hold, with the hashes of their texts."""
+        """Yield all vectors in the tables, and the hashes of their texts."""

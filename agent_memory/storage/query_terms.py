@@ -18,26 +18,28 @@ if TYPE_CHECKING:
     from agent_memory.storage.tables import MemoryTable
 
 MAX_TERMS: Final = 64
-"""Terms of a query, half of them its first and half its last: what is asked stands before or after
-what was pasted. 100,000 joined by OR took FTS5 20 s, 1,000 took 2 ms. With a foreign message of 150
-to 600 words before each question, the first 64 had 2.4 % of the answers among ten hits, and 8.5 %
-so (after it 8.2 and 7.2); with 128 it was 5.0 and 5.8."""
+"""Terms of a query, half from its beginning and half from its end: the question stands before or
+after any pasted text. 100,000 joined by OR took FTS5 20 s, 1,000 took 2 ms. With an unrelated
+message of 150 to 600 words before each question, the first 64 terms had 2.4 % of the answers among
+ten hits, and both ends have 8.5 % (with the message after it, 8.2 and 7.2); with 128 terms, 5.0 and
+5.8."""
 MAX_QUERY_CHARACTERS: Final = 10_000
 """Characters of a query that are read, half at each end."""
 
 SCAN_BUDGET: Final = 5_000
-"""Memories that are scored for one search, where the rarest words leave a choice.
+"""Memories that are scored for one search, if the rarest words leave a choice.
 
-FTS5 scores 27,000 of 100,000 in 22 ms. The words that would go past the budget still count in the
+FTS5 scores 27,000 of 100,000 in 22 ms. Words that would exceed the budget still count in the
 ranking of what the rarer ones found."""
 FILTERED_SCAN_BUDGET: Final = 15_000
-"""The same under a filter that few pass: what does not is left out before scoring."""
+"""The same under a filter that few memories pass: those that do not are left out before scoring."""
 SCANNED_PASSING: Final = 3
-"""Of the memories that are scanned so many times as are taken should pass, up to that budget. With
-more, of 1,000,000 memories one query in ten took half as long again, and found much the same."""
+"""Up to that budget, the passing memories among those scanned should be this many times those
+taken. With more, one query in ten on 1,000,000 memories took half as long again, and found much the
+same."""
 
-# Words that say nothing of what is asked for. Question words are here because they stand in every
-# question; names, numbers and negations that change a meaning are not.
+# Words that say nothing about what is asked. Question words are included because every question has
+# them; names, numbers, and negations that change a meaning are not.
 STOP_WORDS: Final = frozenset(
     """
     a about an and any are as at be been being but by can could did do does doing done for from
@@ -60,8 +62,8 @@ PEOPLES: Final = frozenset(
     welsh
     """.split()
 )
-"""What English writes with a capital and what yet names nobody: of which people, or language. A
-list, since by its ending "Adrian" is one too."""
+"""Words that English capitalizes although they name nobody: nationalities and languages. A list,
+since by its ending "Adrian" would be one too."""
 
 # Scripts that are indexed by pairs of characters; memory_text in migrations/ has the same ranges.
 DENSE_SCRIPTS: Final = (
@@ -73,9 +75,9 @@ _GOING_ON: Final = r"(?<=[\w,;:'\u2019\-] )[\"'(\u2018\u201c]?(\w\w+)"
 
 
 def terms_of(query: str, tokenizer: Tokenizer) -> list[Term]:
-    """Return the distinct terms of a query, 64 at most, without stop words.
+    """Return the distinct terms of a query without stop words, 64 at most.
 
-    A query of nothing but stop words keeps them. Any text is a query.
+    A query that consists only of stop words keeps them. Any text is a valid query.
     """
     text = both_ends(query, MAX_QUERY_CHARACTERS)
     text = text.replace("\x00", " ").encode(errors="replace").decode()
@@ -104,31 +106,31 @@ def terms_of(query: str, tokenizer: Tokenizer) -> list[Term]:
 
 
 def _at_both_ends(keys: Sequence[str]) -> frozenset[str]:
-    """Return the last of some keys, and the first, as many as a query has at most."""
+    """Return the last and the first of the keys, as many as a query may have."""
     last = list(dict.fromkeys(reversed(keys)))[: MAX_TERMS // 2]
     return frozenset(list(dict.fromkeys([*last, *keys]))[:MAX_TERMS])
 
 
 def _dense_terms(run: str, tokenizer: Tokenizer) -> Iterable[Term]:
-    """Return the pairs of characters in a run without spaces; of one character, the prefix."""
+    """Return the pairs of characters in a run without spaces; for a single character, a prefix."""
     if len(run) == 1:
         return [Term(token, run, is_prefix=True) for token in tokenizer.tokenize([run])[0]]
     pairs = [here + following for here, following in pairwise(run)]
-    # A pair with punctuation in it is no word, or two.
+    # A pair that contains punctuation is no word, or two.
     tokenized = zip(pairs, tokenizer.tokenize(pairs), strict=True)
     return [Term(tokens[0], pair, is_pair=True) for pair, tokens in tokenized if len(tokens) == 1]
 
 
 def single_tokens(words: Sequence[str], tokenizer: Tokenizer) -> list[str]:
-    """Return some words as the index holds them; what is no single word is an empty text."""
+    """Return words as the index holds them; anything but a single word becomes ""."""
     return [tokens[0] if len(tokens) == 1 else "" for tokens in tokenizer.tokenize(words)]
 
 
 def names_of(text: str) -> frozenset[str]:
-    """Return the words that are written as names: with a capital, where a sentence goes on.
+    """Return the words written as names: capitalized in the middle of a sentence.
 
-    Words in capitals throughout are no names ("NOT", "API"), nor adjectives of peoples, nor those
-    of a text that has most of its words with one, as a title has.
+    Words entirely in capitals are not names ("NOT", "API"), nor are adjectives of nationality, nor
+    the words of a text that capitalizes most of them, as a title does.
     """
     if not any(map(str.isupper, text[1:])):  # the pattern takes longer to compile than this
         return frozenset()
@@ -144,21 +146,21 @@ def names_of(text: str) -> frozenset[str]:
 
 
 def _pieces(text: str) -> Iterable[tuple[str, bool]]:
-    """Part a text into runs of scripts that are indexed by pairs, and what is between."""
+    """Split a text into runs of scripts that are indexed by pairs, and the text in between."""
     if text.isascii():
         return [(text, False)]
-    pieces = _dense_runs().split(text)  # the runs stand at the odd places
+    pieces = _dense_runs().split(text)  # the runs are at odd indexes
     return [(piece, place % 2 == 1) for place, piece in enumerate(pieces) if piece]
 
 
 def has_dense(text: str) -> bool:
-    """Return whether a text has a script that is indexed by pairs."""
+    """Return whether a text contains a script that is indexed by pairs."""
     return not text.isascii() and _dense_runs().search(text) is not None
 
 
 @cache
 def _dense_runs() -> re.Pattern[str]:
-    """Compile the pattern when it is needed: that takes 5 ms, which most queries do without."""
+    """Compile the pattern on first use: that takes 5 ms, and most queries do not need it."""
     return re.compile(f"([{DENSE_SCRIPTS}]+)")
 
 
@@ -176,9 +178,9 @@ def scan_budget(
 def rarest_of(
     terms: Sequence[Term], frequencies: Sequence[int], budget: int
 ) -> tuple[list[Term], list[Term]]:
-    """Part the terms that stand anywhere: the rarest, while their matches are few; and the rest.
+    """Split the terms that occur anywhere: the rarest, as far as the budget reaches, and the rest.
 
-    The rarest of all is taken even where its matches are up to four times too many.
+    The rarest is used even if its matches exceed the budget up to four times.
     """
     counted = sorted(
         ((count, place) for place, count in enumerate(frequencies) if count),

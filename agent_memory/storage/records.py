@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from agent_memory.models.embedding_rows import EmbeddingModel
     from agent_memory.models.safety import Rejection
     from agent_memory.storage.centering import Centred
-else:  # names in quotes would be compiled: the first takes a millisecond
+else:  # names in quotes would be compiled, and the first compilation takes a millisecond
     Centred = EmbeddingModel = Rejection = Review = object
 
 Row = tuple[Any, ...]
 
 MEMORY_COLUMNS: Final = ("seq", *COLUMNS)
-"""The columns of a memory, in the order in which a table gives them."""
+"""The columns of a memory, in the order in which a table returns them."""
 
 
 BEFORE_ALL: Final = -(2**63)
-"""Where reading by the page begins: other programs number rows from below 1, too."""
+"""Where reading by the page begins: other programs may number rows from below 1."""
 
 
 def page_end(row_id: int, *, after: int) -> int:
-    """Return the row id at which a page ends: the next page is read from there on.
+    """Return the row id at which a page ends; the next page is read from there.
 
-    In a damaged file the rows can be out of order: reading them by the page would never end. That
-    is ``StorageCorrupt``.
+    Raises ``StorageCorrupt`` if the rows are out of order, as in a damaged file: reading them page
+    by page would never end.
     """
     if row_id <= after:
         raise StorageCorrupt(f"the file is damaged: row {row_id} comes after row {after}")
@@ -40,11 +40,11 @@ def page_end(row_id: int, *, after: int) -> int:
 
 
 RowValues = dict[str, Any]
-"""A row: by column, what it holds."""
+"""The values of a row, by column."""
 
 
 class Signals(NamedTuple):
-    """What ranking needs of a memory beside its words."""
+    """What ranking needs of a memory besides its words."""
 
     row_id: int
     session: str
@@ -53,9 +53,9 @@ class Signals(NamedTuple):
 
 
 def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
-    """Read JSON of whatever program; ``None`` for what is none.
+    """Parse JSON written by any program; return ``None`` if it is invalid.
 
-    An escape can stand for half a character, which no output can take.
+    An escape can stand for half a surrogate pair, which no output can encode.
     """
     try:
         value = decode_json(text)
@@ -69,13 +69,13 @@ def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data
 
 
 def read_list(text: str | None) -> list[str]:
-    """Read tags as the table of tags has them: another program may have written ``["DB"]``."""
+    """Parse tags as the table of tags has them: another program may have written ``["DB"]``."""
     value = read_json(text or "[]")
     return normalize_tags(map(str, value)) if isinstance(value, list) else []
 
 
 class Operation(NamedTuple):
-    """What was done, and the numbers of its first and last change in the history."""
+    """An operation, with the ids of its first and last change in the history."""
 
     operation_id: int
     verb: str
@@ -86,8 +86,8 @@ class Operation(NamedTuple):
 
 
 def rejection_of_row(row: Row) -> Rejection:
-    """Make the model of a rejection, without validation: another program may have written it."""
-    from agent_memory.models.safety import Rejection  # noqa: PLC0415 - to store takes no model
+    """Build the model of a rejection, without validation: another program may have written it."""
+    from agent_memory.models.safety import Rejection  # noqa: PLC0415 - storing needs no model
 
     rejection_id, words_hash, word_count, reason, rejected_at = row
     return Rejection.model_construct(
@@ -100,7 +100,7 @@ def rejection_of_row(row: Row) -> Rejection:
 
 
 def review_of_row(row: Row) -> Review:
-    """Make the model of a review, without validation too."""
+    """Build the model of a review, likewise without validation."""
     from agent_memory.models.decision import Review  # noqa: PLC0415 - a search reads no review
 
     values = dict(zip(Review.model_fields, row, strict=True))
@@ -112,23 +112,23 @@ Reason = Literal["stored", "accessed", "promoted"]
 
 
 RECALL_WINDOW: Final = timedelta(hours=1)
-"""How long a memory that was given out is remembered as such."""
+"""How long a memory counts as recently returned."""
 
 
 def recall_window(now: datetime) -> tuple[str, str]:
-    """Return the first and the last moment at which what was given out counts.
+    """Return the first and last moment at which a returned memory counts as recent.
 
-    A later one was written before the clock was set back: nothing is known of its age.
+    A later time was written before the clock was set back: nothing is known of its age.
     """
     return format_time(shifted(now, -RECALL_WINDOW)), format_time(now)
 
 
 class Alternative(NamedTuple):
-    """What may stand in a memory for a word of a query: a form of it, its parts, what was meant.
+    """What may stand in a memory for a word of a query: another form, its parts, a correction.
 
-    All of ``words``, as the index holds them, must stand in a memory; where ``is_phrase``, one
-    right after the other. ``written`` says them to people; ``weight`` is what it counts beside the
-    word itself.
+    A memory must contain all of ``words``, as the index holds them, and consecutively if
+    ``is_phrase``. ``written`` is the form shown to people; ``weight`` is how much it counts
+    relative to the word itself.
     """
 
     words: tuple[str, ...]
@@ -138,12 +138,12 @@ class Alternative(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A word of a query: as the index holds it, stemmed, and as it was written.
+    """A word of a query: stemmed, as the index holds it, and as it was written.
 
-    ``is_prefix`` stands for all words that begin so; ``is_name`` tells that the query writes it
-    as a name, ``is_light`` that the word says little of what is asked for, ``is_pair`` that it is
-    two characters of a script without spaces. ``alternatives`` are what counts as the word too.
-    ``times`` is how often the query has it.
+    ``is_prefix`` means that it stands for all words that begin with it; ``is_name`` that the query
+    writes it as a name; ``is_light`` that the word says little about what is asked; ``is_pair``
+    that it is two characters of a script without spaces. ``alternatives`` also count as the word.
+    ``times`` is how often the query contains it.
     """
 
     word: str
@@ -157,20 +157,20 @@ class Term(NamedTuple):
 
     @property
     def match(self) -> str:
-        """Return the FTS5 query for this term alone: quoted, so that nothing is an operator.
+        """Return the FTS5 query for this term alone, quoted so that nothing is an operator.
 
-        FTS5 stems it itself. It must not be given a stem: that of "databas" is "databa".
+        FTS5 stems it itself. It must not be given a stem: the stem of "databas" is "databa".
         """
         quoted = '"' + self.written.replace('"', '""') + '"'
         return f"{quoted} *" if self.is_prefix else quoted
 
 
 class WordCounts(NamedTuple):
-    """The words of a memory: how often terms of the query stand in it, and how many in all.
+    """The words of a memory: how many it has, and how often each term of the query occurs.
 
-    ``counts`` is by the place of the term in the query, in its order, without those that are not
-    there. ``opens`` tells whether its first word is one of the terms, ``asks`` whether it ends with
-    a question. ``variants`` has what stands in it for words of the query, by the word asked for.
+    ``counts`` is keyed by the term's position in the query; terms that do not occur are left out.
+    ``opens`` tells whether its first word is one of the terms, ``asks`` whether it ends with a
+    question. ``variants`` maps a word of the query to the variant of it that the memory contains.
     """
 
     counts: Mapping[int, float]
@@ -181,9 +181,9 @@ class WordCounts(NamedTuple):
 
 
 class QueryVector(NamedTuple):
-    """A query's vector, quantized, and the model that it and the vectors it meets are of.
+    """A query's quantized vector, and the model of this vector and of those it is compared with.
 
-    ``seen`` is the vector as seen from the middle of the store, if cosines are to be from there.
+    ``seen`` is the vector relative to the mean of the store, if cosines are to be centred.
     """
 
     model: EmbeddingModel
@@ -192,17 +192,17 @@ class QueryVector(NamedTuple):
 
     @property
     def asked(self) -> bytes | Centred:
-        """Return what cosines are asked with."""
+        """Return the form of the query with which cosines are computed."""
         return self.data if self.seen is None else self.seen
 
     @property
     def direction(self) -> bytes:
-        """Return what the nearest vectors point to."""
+        """Return the vector whose nearest neighbours are wanted."""
         return self.data if self.seen is None else self.seen.data
 
 
 class NearestVectors(NamedTuple):
-    """Cosines by row of the nearest, and what was not as it should be."""
+    """The cosines of the nearest rows, and what was degraded."""
 
     cosines: dict[int, float]
     degraded: str | None = None

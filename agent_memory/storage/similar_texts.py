@@ -1,4 +1,4 @@
-"""What makes two texts similar, and a newer one the correction of an older one."""
+"""Decides when two texts are similar, and when a newer one corrects an older one."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from agent_memory.models.duplicate import Duplicate
 
 SIMILAR_LOOKED_AT: Final = 20
-"""Memories whose words are compared, the best by FTS5's measure, to find similar ones."""
+"""Memories whose words are compared to find similar ones: the best by FTS5's score."""
 CORRECTIONS_LOOKED_AT: Final = 50
-"""The same to find what corrects an echo."""
+"""The same, to find corrections of an echo."""
 SCAN_BUDGET: Final = 1_000
-"""Memories that are scored to find similar ones: FTS5 does so in 1 ms."""
+"""Memories scored to find similar ones: FTS5 needs 1 ms for that."""
 CORRECTION_BUDGET: Final = 10_000
 """The same for an echo, which must not undo a correction: 10 ms at most."""
 _SIMILAR: Final = 5
-"""Similar memories that are named."""
+"""The most similar memories reported."""
 _CORRECTION_SHARE: Final = 0.5
 _SHORT_CORRECTION_SHARE: Final = 1 / 3
-"""Shares of words from which on a newer memory may correct an echo; of texts of few words."""
+"""Shares of words from which on a newer memory may correct an echo; this one for short texts."""
 
 
 def is_long_enough(content: str) -> bool:
-    """Return whether a text has enough words to be told similar."""
+    """Return whether a text has enough words to be called similar to another."""
     return len(words_of(content)) >= SIMILAR_WORDS
 
 
 def rarest_terms(terms: Sequence[Term], counts: Sequence[int], budget: int) -> list[Term]:
-    """Return the rarest terms of a text, as many as the budget allows, and one at least."""
+    """Return the rarest terms of a text: as many as the budget allows, and at least one."""
     chosen: list[Term] = []
     scanned = 0
     for count, term in sorted(zip(counts, terms, strict=True), key=lambda entry: entry[0]):
@@ -53,7 +53,7 @@ def rarest_terms(terms: Sequence[Term], counts: Sequence[int], budget: int) -> l
 def most_similar(
     question: DuplicateQuery, others: Iterable[tuple[str, str]], *, without: Sequence[str]
 ) -> list[Duplicate]:
-    """Return the most similar of some memories, whose ids and contents are given, five at most."""
+    """Return up to five of the given memories, id and content each, that are most similar."""
     words = words_of(question.content)
     duplicates: list[Duplicate] = []
     for memory_id, content in others:
@@ -61,7 +61,7 @@ def most_similar(
         share = share_of_words(words, other_words)
         if memory_id in without or share < SIMILAR_SHARE or len(other_words) < SIMILAR_WORDS:
             continue
-        from agent_memory.models.duplicate import Duplicate  # noqa: PLC0415 - of duplicates alone
+        from agent_memory.models.duplicate import Duplicate  # noqa: PLC0415 - only for duplicates
 
         duplicates.append(
             Duplicate.model_construct(
@@ -79,10 +79,10 @@ def most_similar(
 
 
 def may_correct(content: str, newer: Iterable[str]) -> bool:
-    """Return whether one of some newer texts may correct a text, and does not say the same.
+    """Return whether any of the newer texts may correct a text, rather than say the same.
 
-    What is similar is taken more widely than in ``most_similar``: an echo that is stored costs less
-    than a change that is not.
+    Similarity is defined more broadly than in ``most_similar``: storing an echo costs less than
+    losing a correction.
     """
     words = words_of(content)
     return any(

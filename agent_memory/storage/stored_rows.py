@@ -1,7 +1,7 @@
 """Rows as they are stored, table by table: what a move carries from one engine to another.
 
-All engines have these tables, with these columns, which hold the same. What an engine makes of
-them itself (tags, the keyword index, codes of vectors) is made anew where they go.
+All engines have these tables with these columns, and the same values in them. Whatever an engine
+derives from them (tags, the keyword index, codes of vectors) is rebuilt at the destination.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Key = tuple[Any, ...]
 
 
 class TableLayout(NamedTuple):
-    """A table whose rows are carried: its columns begin with those of its key."""
+    """A table whose rows are carried; the columns of its key come first."""
 
     name: str
     key: tuple[str, ...]
@@ -108,19 +108,18 @@ TABLES: Final = (
     TableLayout("embeddings", ("model_id", "seq"), ("text_hash", "scale", "vector")),
     TableLayout("embedding_queue", ("seq",), ("refused_hash",)),
 )  # fmt: skip
-"""What is carried, in an order in which each table may speak of those before it.
+"""What is carried, ordered so that each table refers only to those before it.
 
-``place`` is what a table of sources is sorted by; engines call it otherwise.
-"""
+``place`` is what a table of sources is sorted by; engines name it differently."""
 
 NUMBERED: Final = (
     "memories", "history", "operations", "rejections", "reviews", "embedding_models",
 )  # fmt: skip
-"""The tables that never give a number twice, those of deleted rows included."""
+"""The tables that never reuse a number, not even that of a deleted row."""
 
 
 class StoredRows(Protocol):
-    """The rows of one agent as they are stored. What writes must run inside ``write()``."""
+    """The stored rows of one agent. Methods that write must run inside ``write()``."""
 
     def count(self, table: TableLayout) -> int:
         """Count the rows of a table."""
@@ -128,22 +127,22 @@ class StoredRows(Protocol):
     def between(
         self, table: TableLayout, after: Key | None, until: Key | None, *, limit: int | None = None
     ) -> list[Row]:
-        """Return the rows with keys above one, up to another, in their order; ``None``: no bound.
+        """Return the rows with keys above ``after``, up to ``until``, in order; ``None``: no bound.
 
-        With a ``limit`` so many at most.
+        With ``limit``, at most that many.
         """
 
     def put(self, table: TableLayout, rows: Sequence[Row]) -> None:
-        """Insert or replace rows by key. No history is written of it."""
+        """Insert or replace rows by key, without writing history."""
 
     def remove(self, table: TableLayout, keys: Sequence[Key]) -> None:
-        """Delete rows by key. No history is written of it."""
+        """Delete rows by key, without writing history."""
 
     def highest_numbers(self) -> dict[str, int]:
-        """Return the highest number that each table of ``NUMBERED`` ever gave."""
+        """Return the highest number that each table of ``NUMBERED`` ever assigned."""
 
     def set_highest_numbers(self, numbers: dict[str, int]) -> None:
-        """Set the highest number that each table ever gave."""
+        """Set the highest number that each table ever assigned."""
 
     def add_agent(self, agent_id: str, values: Mapping[str, Any], *, now: datetime) -> None:
-        """Add the agent's row, with the columns that are given."""
+        """Add the agent's row, with the given columns."""

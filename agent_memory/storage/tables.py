@@ -1,8 +1,8 @@
 """Protocols of the tables: what a transaction offers, implemented by each engine.
 
-``storage.sqlite.tables`` is what stands behind it for SQLite, and tells the details of each
-method. A transaction is open when a method is called; ``Engine.read`` and ``Engine.write`` begin
-one. Rows are known by their row id, a number that never changes, and memories by their id too.
+``storage.sqlite.tables`` implements them for SQLite and explains its own details. A transaction is
+open when a method is called; ``Engine.read`` and ``Engine.write`` begin one. A row is identified by
+its row id, a number that never changes; a memory also by its id.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class MemoryTable(Protocol):
     """The table of memories: rows in, models out."""
 
     def insert(self, memory: Memory) -> int:
-        """Add a memory and return its row id. An id that exists already is ``ValidationError``."""
+        """Add a memory and return its row id. Raises ``ValidationError`` if its id exists."""
 
     def exists(self, memory_id: str) -> bool:
-        """Return whether there is a memory of that id, archived ones included."""
+        """Return whether a memory with this id exists, archived or not."""
 
     def row_id_of(self, memory_id: str) -> int | None:
         """Return the row id of a memory, or ``None``."""
@@ -55,13 +55,13 @@ class MemoryTable(Protocol):
         """Return the memories of these rows, by row id."""
 
     def excerpts(self, row_ids: Iterable[int]) -> dict[int, MemoryExcerpt]:
-        """Return what is shown of the memories of these rows, by row id."""
+        """Return the excerpts of the memories of these rows, by row id."""
 
     def recent_excerpts(self, filters: Filter, *, limit: int) -> list[MemoryExcerpt]:
-        """Return what is shown of the newest memories that pass the filters."""
+        """Return the excerpts of the newest memories that pass the filters."""
 
     def readable(self, *, after: int, until: int) -> list[Memory]:
-        """Return the readable memories of a damaged file, row ids above ``after`` to ``until``."""
+        """Return a damaged file's readable memories, row ids above ``after`` to ``until``."""
 
     def recent(
         self,
@@ -72,9 +72,9 @@ class MemoryTable(Protocol):
         after: str | None = None,
         order: MemoryOrder = MemoryOrder.NEWEST,
     ) -> list[Memory]:
-        """Return the first memories that pass the filters, in an order.
+        """Return the first memories that pass the filters, in the given order.
 
-        With ``after`` the list begins behind the memory of this id, which need not pass.
+        With ``after``, the list starts behind the memory with this id, which itself need not pass.
         """
 
     def beginnings(self, filters: Filter, *, characters: int, limit: int) -> list[str]:
@@ -89,46 +89,46 @@ class MemoryTable(Protocol):
     def row_ids(
         self, filters: Filter, *, among: Sequence[int] | None = None, limit: int = -1
     ) -> list[int]:
-        """Return the rows that pass the filters, in any order: all, or those of some rows."""
+        """Return the rows, all or those ``among``, that pass the filters, in any order."""
 
     def share_passing(self, filters: Filter) -> float:
-        """Return about which share of the memories passes a filter, from 0 to 1."""
+        """Return the approximate share of the memories that pass a filter, from 0 to 1."""
 
     def is_empty(self) -> bool:
-        """Return whether there are no memories, archived ones counted too."""
+        """Return whether there are no memories at all, archived ones included."""
 
     def has_others(self, owner: Owner) -> bool:
-        """Return whether there are memories that are not this owner's."""
+        """Return whether there are memories that do not belong to this owner."""
 
     def last_row_id(self) -> int:
-        """Return the highest row id, 0 when there is no memory."""
+        """Return the highest row id, or 0 if there is no memory."""
 
     def last_row_id_of_damaged(self) -> int:
-        """Return the highest row id ever given, where the table may not be readable."""
+        """Return the highest row id ever assigned, even if the table may be unreadable."""
 
     def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
         """Set some fields of a memory; its version goes up by one."""
 
     def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
-        """Add to the access counts: by row id, how many, and the time of the last."""
+        """Add to the access counts: by row id, the number of accesses and the time of the last."""
 
     def ranking_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
-        """Return what ranking needs of these rows, leaving out those that do not pass."""
+        """Return what ranking needs of these rows, omitting those that do not pass."""
 
     def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
-        """Return the newest rows of each span of days under a filter, ``limit`` of each."""
+        """Return, for each span of days, the newest ``limit`` rows that pass the filters."""
 
     def neighbours(
         self, row_ids: Sequence[int], owner: Owner | None = None
     ) -> dict[int, dict[int, int]]:
-        """Return the two rows before and the two after each, in its session, by distance."""
+        """Return the two rows before and the two after each in its session, by distance."""
 
 
 class MemoryRowTable(Protocol):
-    """Rows of the table of memories as they are, by column."""
+    """Stored rows of the table of memories, by column."""
 
     def foreign_columns(self) -> list[str]:
-        """Return the columns that somebody added to the table."""
+        """Return the columns that someone else added to the table."""
 
     def get(self, memory_id: str) -> RowValues | None:
         """Return the row of a memory, or ``None``."""
@@ -137,41 +137,41 @@ class MemoryRowTable(Protocol):
         """Return the rows of several memories, by id."""
 
     def iterate(self, *, page: int = 1000) -> Iterator[RowValues]:
-        """Yield all rows in the order in which they were stored, read by the page."""
+        """Yield all rows in the order in which they were stored, reading one page at a time."""
 
     def insert(self, values: Mapping[str, Any]) -> int:
-        """Add a row of the columns that are given, and return its row id."""
+        """Add a row with the given columns, and return its row id."""
 
     def insert_many(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
         """Add up to 1,000 rows, each with its id, in order; return the row ids by id.
 
-        What is not given of a row is as in a new memory.
+        Missing columns get the defaults of a new memory.
         """
 
     def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
         """Change columns of a row; its version goes up by one."""
 
     def set_values(self, memory_id: str, row: Mapping[str, Any]) -> None:
-        """Set all columns of a row, version and times too; all must be given."""
+        """Set all columns of a row, including version and times; all must be given."""
 
     def delete(self, memory_id: str) -> None:
-        """Remove a row; see ``delete_many``."""
+        """Delete a row; see ``delete_many``."""
 
     def delete_many(self, memory_ids: Sequence[str]) -> None:
-        """Remove several rows; their history stays.
+        """Delete several rows; their history stays.
 
-        It keeps their open reviews, and those of others that they say otherwise than: in
-        ``reviews`` of the old values, JSON as in exports.
+        The history keeps their open reviews, and those of other memories that they were to replace:
+        in ``reviews`` of the old values, as JSON in the form of exports.
         """
 
     def is_free(self, row_id: int) -> bool:
         """Return whether no memory has this row id."""
 
     def archive(self, memory_ids: Sequence[str], *, archived: bool, now: datetime) -> int:
-        """Archive memories, or bring them back; return how many were not so before."""
+        """Archive or unarchive memories; return how many of them changed."""
 
     def last_use(self) -> str | None:
-        """Return when a memory was last changed or accessed, as it is stored."""
+        """Return when a memory was last changed or accessed, in stored form."""
 
     def texts_with(self, word: str) -> Iterator[list[str]]:
         """Yield id, content, tags, metadata and task metadata of the rows that may hold a word."""
@@ -181,25 +181,25 @@ class HistoryTable(Protocol):
     """The table of every change of a memory."""
 
     def last_change(self) -> int:
-        """Return the change id of the newest change, 0 for none."""
+        """Return the change id of the newest change, or 0 if there is none."""
 
     def last_change_of(self, user_id: str, run_id: str | None) -> int:
-        """Return the newest change of the memories of a user, or of one run of them; 0 for none."""
+        """Return the newest change of the memories of a user, or of one of their runs, or 0."""
 
     def sign(self, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
-        """Record session and time of a memory's changes after the change id ``since``."""
+        """Record the session and time of a memory's changes after the change id ``since``."""
 
     def sign_all(self, *, since: int, session_id: str, now: datetime) -> None:
-        """Record session and time of all changes after the change id ``since``."""
+        """Record the session and time of all changes after the change id ``since``."""
 
     def sign_between(self, after: int, until: int, *, session_id: str, now: datetime) -> None:
-        """Record session and time of the changes above change id ``after``, up to ``until``."""
+        """Record the session and time of the changes above change id ``after``, up to ``until``."""
 
     def iterate(self, *, page: int = 1000) -> Iterator[Change]:
-        """Yield all changes, oldest first, read by the page."""
+        """Yield all changes, oldest first, reading one page at a time."""
 
     def texts(self, *, page: int = 1000) -> Iterator[list[str]]:
-        """Yield memory id, old and new values of every change, as text, whatever they hold."""
+        """Yield memory id, old and new values of every change, as text, whatever they contain."""
 
     def between(self, first: int, last: int) -> list[Change]:
         """Return the changes from one change id to another, oldest first."""
@@ -208,19 +208,19 @@ class HistoryTable(Protocol):
         """Return all changes of a memory, oldest first."""
 
     def changed_after(self, moment: datetime) -> list[str]:
-        """Return the ids of the memories that were changed after a moment."""
+        """Return the ids of the memories changed after a moment."""
 
     def born_after(self, moment: datetime) -> list[str]:
         """Return the ids of the memories whose history begins after a moment."""
 
     def insert(self, changes: Iterable[Change]) -> None:
-        """Insert changes that were made in another file, in order."""
+        """Insert changes made in another file, in order."""
 
     def forget_reviews(self) -> None:
-        """Forget the reviews that are kept with deletions."""
+        """Delete the reviews that are kept with deletions."""
 
     def ids_with_history(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return those of the ids that have a history."""
+        """Return the subset of the ids that have a history."""
 
     def forget(self, memory_ids: Sequence[str], *, after: int, until: int) -> None:
         """Delete the changes of some memories above change id ``after``, up to ``until``."""
@@ -228,21 +228,21 @@ class HistoryTable(Protocol):
     def forget_after(self, moment: datetime, newest: int) -> None:
         """Delete the changes after a moment, and those with a change id above ``newest``.
 
-        A change that another of the same memory follows, by its id, which is not after the moment,
-        stays: a clock went back between them.
+        A change stays if a later change of the same memory, by id, is not after the moment: the
+        clock was set back between the two.
         """
 
     def entries(
         self, memory_id: str | None, *, limit: int, before: int | None = None
     ) -> list[HistoryEntry]:
-        """Return the changes of one memory, or of all, newest first, or those ``before`` one."""
+        """Return the changes of a memory, or of all, newest first; or those ``before`` one."""
 
 
 class OperationTable(Protocol):
-    """The table of operations: changes that belong together, and what cannot be undone."""
+    """The table of operations: groups of changes made by one verb, and what cannot be undone."""
 
     def last_number(self) -> int:
-        """Return the highest change id ever given, that of deleted changes included."""
+        """Return the highest change id ever assigned, deleted changes included."""
 
     def record(self, verb: str, *, since: int, session_id: str, now: datetime) -> None:
         """Record the changes after change id ``since`` as one operation, if there are any."""
@@ -251,82 +251,82 @@ class OperationTable(Protocol):
         """Record an operation that ``undo`` cannot take back."""
 
     def around(self, change_id: int) -> Operation | None:
-        """Return the newest operation that a change belongs to, if it belongs to any."""
+        """Return the newest operation that a change belongs to, or ``None``."""
 
     def last(self) -> Operation | None:
-        """Return the last operation, if there was any."""
+        """Return the last operation, or ``None``."""
 
 
 class AgentTable(Protocol):
-    """The table with the one row of the agent."""
+    """The table with the agent's single row."""
 
     def identity(self) -> str | None:
         """Return the id of the agent whose file this is, or ``None``."""
 
     def config(self) -> AgentConfig:
-        """Return the settings that the file holds. Raises ``ConfigurationError`` for wrong ones."""
+        """Return the file's settings. Raises ``ConfigurationError`` if any is invalid."""
 
     def readable_config(self) -> AgentConfig:
-        """Return the settings that are right; where one is wrong, the default: for reading only.
+        """Return the settings, with the default for each invalid one: for reading only.
 
-        What is written goes by ``config``: settings that cannot be read may refuse secrets.
+        Writes go by ``config``: a setting that cannot be read may be the one that refuses secrets.
         """
 
     def settings(self) -> str:
-        """Return the settings as they are stored, as JSON: ``{}`` where none was ever set."""
+        """Return the settings as stored, as JSON: ``{}`` if none was ever set."""
 
     def set_config(self, settings: AgentConfig) -> None:
-        """Replace the settings in the file by those that were set."""
+        """Replace the file's settings with those that were set explicitly."""
 
     def merge_config(self, settings: Mapping[str, Any]) -> None:
-        """Change some settings, which must be valid; the others stay."""
+        """Change some settings, which must be valid, and keep the others."""
 
     def count_queries(self, *, queries: int, total_ms: float, now: datetime) -> None:
-        """Add searches and their time to the counters, and note that the agent was active."""
+        """Add searches and their time to the counters, and record that the agent was active."""
 
     def queries(self) -> int:
-        """Return how many searches are counted."""
+        """Return the number of searches counted."""
 
     def count_promotions(self, promotions: int) -> None:
-        """Add to the number of memories that came into the scratchpad by use or by hand."""
+        """Add to the number of memories that entered the scratchpad by use or by hand."""
 
     def count_embeddings(self, embeddings: int) -> None:
-        """Add to the number of vectors that were made."""
+        """Add to the number of vectors computed."""
 
     def set_backend(
         self, backend: Literal["file", "vector"], *, migration: MigrationInfo, now: datetime
     ) -> None:
-        """Set how memories are searched from now on, and record the migration that led there."""
+        """Set how memories are searched from now on, and record the migration that led to it."""
 
     def migration(self) -> MigrationInfo:
-        """Return the record of the last vector migration, empty where there was none."""
+        """Return the record of the last vector migration, empty if there was none."""
 
     def was_rolled_back(self) -> bool:
         """Return whether search is by keyword because a migration was rolled back."""
 
     def metadata(self, *, memory_count: int) -> AgentMetadata:
-        """Return the agent's metadata with the figures as they stand."""
+        """Return the agent's metadata with current figures."""
 
     def row(self) -> dict[str, Any]:
-        """Return the agent's row by column, JSON parsed, without NULLs."""
+        """Return the agent's row by column, with JSON parsed and NULLs left out."""
 
     def set_row(self, values: Mapping[str, Any]) -> None:
-        """Set those columns of the agent's row that are given."""
+        """Set the given columns of the agent's row."""
 
 
 class ScratchpadTable(Protocol):
     """The table of the memories in the scratchpad."""
 
     def enter(self, row_ids: Sequence[int], reason: Reason, *, now: datetime) -> None:
-        """Insert memories. An existing entry stays as it is, unless it is promoted by hand now."""
+        """Insert memories. An existing entry is kept unless it is now promoted by hand."""
 
     def by_user(self, row_ids: Sequence[int]) -> dict[str | None, list[int]]:
-        """Return the rows of each user among some rows of memories, in their order."""
+        """Group some rows of memories by user, in their order."""
 
     def evict(self, *, max_size: int, keep: Sequence[int] | None = None) -> list[str]:
-        """Evict the least recently used of each user beyond ``max_size`` and return their ids.
+        """Evict each user's least recently used entries beyond ``max_size``, and return their ids.
 
-        ``keep`` are rows that just came in, which stay: then of their users alone.
+        ``keep`` are rows that just entered and stay; then only their users' entries are evicted.
         """
 
     def leave(self, row_id: int) -> bool:
@@ -338,29 +338,29 @@ class ScratchpadTable(Protocol):
     def members(self, *, user_id: str | None = None) -> list[int]:
         """Return the row ids of all entries, most recently used first, then most often (B).
 
-        ``user_id``: of those of one user.
+        With ``user_id``, only those of one user.
         """
 
     def reasons(self, row_ids: Sequence[int]) -> dict[int, Reason]:
-        """Return the reasons of those of the rows that are in it, by row id."""
+        """Return the reasons of those rows that are in the scratchpad, by row id."""
 
     def promotable(self, row_ids: Sequence[int], *, threshold: int) -> list[int]:
-        """Return those of the rows that are not in it and were accessed ``threshold`` times."""
+        """Return the rows not in the scratchpad that were accessed at least ``threshold`` times."""
 
     def size(self) -> int:
-        """Count the entries, without those of archived memories."""
+        """Count the entries, not counting those of archived memories."""
 
     def count_promoted(self, user_id: str | None) -> int:
-        """Count a user's entries that were promoted by hand, without those of archived memories.
+        """Count a user's entries promoted by hand, not counting those of archived memories.
 
-        ``None``: those of the memories about nobody in particular.
+        ``None`` means the memories about nobody in particular.
         """
 
     def put(self, row_id: int, *, reason: str, entered_at: str) -> None:
-        """Insert an entry with its former reason and time; one that exists stays as it is."""
+        """Insert an entry with its former reason and time; an existing entry is kept."""
 
     def entries(self) -> list[tuple[str, str, str]]:
-        """Return memory id, time and reason of each entry, oldest entry first."""
+        """Return the memory id, time and reason of each entry, oldest entry first."""
 
 
 class RecallTable(Protocol):
@@ -370,7 +370,7 @@ class RecallTable(Protocol):
         """Return the row ids of memories, by memory id."""
 
     def record(self, recalled: Mapping[int, str], now: datetime) -> None:
-        """Record when rows were returned to the agent, and delete what is outside the window."""
+        """Record when rows were returned to the agent, and delete entries outside the window."""
 
     def is_any_recent(self, now: datetime) -> bool:
         """Return whether any memory was returned within the recall window."""
@@ -380,13 +380,13 @@ class RejectionTable(Protocol):
     """The table of rejected values, as hashes."""
 
     def add(self, words_hash: bytes, word_count: int, reason: str | None, now: datetime) -> bool:
-        """Insert a rejection, and return whether it is a new one.
+        """Insert a rejection, and return whether it is new.
 
-        One that was keeps its time, and its reason, if it has one.
+        An existing one keeps its time, and its reason if it has one.
         """
 
     def put(self, values: Mapping[str, Any]) -> None:
-        """Insert an imported rejection; one of the same value stays as it is."""
+        """Insert an imported rejection; an existing one of the same value is kept."""
 
     def remove(self, words_hash: bytes) -> bool:
         """Delete the rejection of a value, and return whether there was one."""
@@ -401,39 +401,39 @@ class RejectionTable(Protocol):
         """Return all rejections, oldest first."""
 
     def hashes_by_length(self) -> Mapping[int, AbstractSet[bytes]]:
-        """Return the hashes of the rejected values, by their number of words."""
+        """Return the hashes of the rejected values, by number of words."""
 
 
 class TombstoneTable(Protocol):
-    """The table of what was erased, as keyed hashes."""
+    """The table of erased things, as keyed hashes."""
 
     def keys(self) -> list[bytes]:
-        """Return the keys that the hashes are made with; none where nothing was erased."""
+        """Return the keys that the hashes are made with; none if nothing was erased."""
 
     def erased_at(self, key: bytes, digest: bytes) -> str | None:
-        """Return when what has this hash was erased, as it is stored; ``None`` if it was not."""
+        """Return when the thing with this hash was erased, in stored form, or ``None``."""
 
     def all(self) -> list[Tombstone]:
-        """Return all tombstones, oldest first, in an order that tells nothing of their memories."""
+        """Return all tombstones, oldest first, in an order that says nothing of the memories."""
 
     def put(self, tombstone: Tombstone) -> bool:
-        """Insert a tombstone, and return whether it is a new one."""
+        """Insert a tombstone, and return whether it is new."""
 
     def remove(self, key: bytes, digest: bytes) -> bool:
         """Delete a tombstone, and return whether there was one."""
 
     def latest(self) -> str | None:
-        """Return when something was erased last, as it is stored."""
+        """Return when something was last erased, in stored form."""
 
     def contradicted(self) -> list[tuple[str, Tombstone]]:
-        """Return the tombstones of what is there all the same, each with the memory that it is.
+        """Return the tombstones of things that exist all the same, each with the memory concerned.
 
-        They are those of what is being taken in, or of rows that another program wrote.
+        Such a thing is being imported, or is in a row that another program wrote.
         """
 
 
 class ReviewTable(Protocol):
-    """The table of memories that are in question."""
+    """The table of memories under review."""
 
     def add(
         self,
@@ -445,7 +445,7 @@ class ReviewTable(Protocol):
         session_id: str,
         now: datetime,
     ) -> int:
-        """Insert a review of a memory, unless it has one, and return the review's id."""
+        """Insert a review of a memory, unless the same one is open already; return its id."""
 
     def put(self, row_id: int, values: Mapping[str, Any]) -> None:
         """Insert an imported review."""
@@ -457,41 +457,41 @@ class ReviewTable(Protocol):
         """Return a review that is not dismissed, or ``None``."""
 
     def is_stale(self, review_id: int) -> bool:
-        """Return whether the memory was changed since it was put in question."""
+        """Return whether the memory was changed since it was put under review."""
 
     def last_decided(self, owner: Owner, *, since: int) -> Operation | None:
-        """Return the owner's last operation that only asked, or dismissed, if it is not undone.
+        """Return the owner's last operation that only added or dismissed reviews, unless undone.
 
-        ``since``: if it was no earlier than this change.
+        With ``since``, only if it was no earlier than this change.
         """
 
     def take_back(self, operation: Operation, owner: Owner | None) -> int:
-        """Delete what an ``add`` asked, or ask again what was dismissed; return how many.
+        """Delete the reviews that an operation added, or reopen those it dismissed; count them.
 
         Of the memories of an ``owner``, or of all.
         """
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
-        """Return, of the rows that are in question, the newest that is to replace each."""
+        """Return, for each of the rows under review, the newest row that is to replace it."""
 
     def forget_reasoning(self) -> None:
         """Clear the reasoning of all reviews."""
 
     def dismiss(self, review_id: int, *, now: datetime) -> None:
-        """Mark a review as dismissed: it is no longer asked."""
+        """Mark a review as dismissed: it is no longer open."""
 
     def ask_again(self, review_id: int) -> bool:
-        """Ask again what was dismissed, and return whether it was."""
+        """Reopen a dismissed review, and return whether it was dismissed."""
 
 
 class FingerprintTable(Protocol):
-    """The table of fingerprints: hashes by which near duplicates are found."""
+    """The table of fingerprints: hashes used to find near duplicates."""
 
     def put(self, fingerprints: Iterable[tuple[int, int]]) -> None:
-        """Set fingerprints: pairs of a fingerprint and its memory's row id."""
+        """Set fingerprints, given as pairs of a fingerprint and its memory's row id."""
 
     def present(self, fingerprints: Sequence[int]) -> set[int]:
-        """Return those of some fingerprints that any memory has."""
+        """Return the subset of the fingerprints that any memory has."""
 
     def is_complete(self) -> bool:
         """Return whether every memory has its fingerprint."""
@@ -500,46 +500,47 @@ class FingerprintTable(Protocol):
         """Compute the fingerprints of a page of memories that lack one; return their row ids."""
 
     def is_left(self, completed: Sequence[int]) -> bool:
-        """Return whether a page just completed still lacks some: the file is damaged then."""
+        """Return whether a page just completed still lacks some: then the file is damaged."""
 
     def same(self, fingerprint: int, *, limit: int) -> list[DuplicateCandidate]:
-        """Return the memories that have a fingerprint and are not archived, oldest first."""
+        """Return the unarchived memories that have a fingerprint, oldest first."""
 
     def of_rows(self, row_ids: Sequence[int]) -> dict[int, int]:
-        """Return the fingerprint of each of these rows, computed now where it is missing."""
+        """Return the fingerprint of each of these rows, computing it if it is missing."""
 
     def of_unarchived(self, row_ids: Sequence[int]) -> list[DuplicateCandidate]:
-        """Return the memories of these rows that are not archived, oldest first."""
+        """Return the unarchived memories among these rows, oldest first."""
 
     def same_without(self, fingerprint: int) -> Iterator[int]:
-        """Yield the row ids without a fingerprint whose text would have this one."""
+        """Yield the rows that have no fingerprint yet but whose text would have this one."""
 
     def repeated(self) -> list[tuple[int, int]]:
-        """Return the fingerprints that several memories have, and how many, oldest memory first."""
+        """Return the fingerprints shared by several memories, with counts, oldest memory first."""
 
 
 class UsageQueries(Protocol):
-    """Queries on the use of each memory, and on the number and size of each kind."""
+    """Queries on how each memory is used, and on the number and size of each kind."""
 
     def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
-        """Return how each unarchived memory of these kinds is used, least recently first.
+        """Return how each unarchived memory of these kinds is used, least recently used first.
 
-        Last used is when it was last accessed, stored or changed, whichever was latest. Of those
-        used at the same time, the less often used comes first, then the older. Kept are those of
-        high importance, promoted by hand, or used after ``recent_since``.
+        A memory was last used when it was last accessed, stored or changed, whichever is latest.
+        Among memories used at the same time, the less often used comes first, then the older.
+        Memories of high importance, promoted by hand, or used after ``recent_since`` are marked as
+        kept.
         """
 
     def texts(self, row_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return the id and content of each row; of a damaged content, what can be read."""
+        """Return the id and content of each row; of damaged content, the readable part."""
 
     def amounts(self, kinds: Collection[MemoryKind]) -> defaultdict[str, Amount]:
-        """Count the memories of each of these kinds that are not archived."""
+        """Count the unarchived memories of each of these kinds."""
 
     def archived_amounts(self, memory_ids: Sequence[str]) -> dict[MemoryKind, tuple[int, int]]:
         """Return, by kind, how many of these are archived, and the bytes of their contents."""
 
     def least_used(self, kind: MemoryKind, *, limit: int) -> list[str]:
-        """Return the ids of the least recently used of a kind that may be archived.
+        """Return the ids of the least recently used memories of a kind that may be archived.
 
-        Neither archived, nor of high importance, nor promoted by hand.
+        Those are neither archived, nor of high importance, nor promoted by hand.
         """

@@ -9,18 +9,20 @@ from typing import Final, NamedTuple
 from agent_memory.storage.records import Alternative, Term, WordCounts
 
 FEW_TEXTS: Final = 1_000
-"""Memories whose texts are read instead of the index, some 10 ms: that takes as long whatever words
-others have. In the index, each memory of another that has a word of the query takes 0.7 µs."""
+"""Up to this many memories, texts are read instead of the index, in some 10 ms: that takes as long
+whatever words other memories have. In the index, each memory of another that has a word of the
+query takes 0.7 µs."""
 
 _COUNTED_APART: Final = 200
-"""Words of a query in a text times its words, up to which each is counted by itself; else all at
-once. A page of Thai has 20 of a query's 40 pairs of characters: to search 240 pages took 47 ms."""
+"""If the query's words in a text, times the text's words, are at most this many, each is counted by
+itself; otherwise all at once. A page of Thai has 20 of a query's 40 pairs of characters: searching
+240 pages took 47 ms."""
 _NONE: Final[Mapping[int, float]] = MappingProxyType({})
 _NO_VARIANTS: Final[Mapping[str, str]] = MappingProxyType({})
 _ASKS: Final = r"[?\uff1f][\"'\u2019\u201d)\]]*\s*(\[[^\[\]]*\]|\([^()]*\))?\s*\Z"
-"""A question mark at the end; quotes and a caption in brackets may follow it."""
+"""A question mark at the end; quotes and a caption in brackets may follow."""
 _ENDING: Final = 1_000
-"""Characters at the end of a text that are looked at for it."""
+"""Characters at the end of a text that are searched for it."""
 
 
 class FewTexts(NamedTuple):
@@ -39,11 +41,11 @@ class FewTexts(NamedTuple):
         }
 
     def examples(self, alternative: Alternative, limit: int) -> list[str]:
-        """Return texts that have an alternative."""
+        """Return texts that contain an alternative."""
         return [text for _, text, tokens in self.texts if _count(tokens, alternative)][:limit]
 
     def postings(self, terms: Sequence[Term]) -> list[list[int]]:
-        """Return, for each term, the rows that have it."""
+        """Return, for each term, the rows that contain it."""
         return [
             [row_id for row_id, _, words in self.texts if _stands_in(words, term)] for term in terms
         ]
@@ -52,8 +54,8 @@ class FewTexts(NamedTuple):
 class TermCounter:
     """Counts the terms of a query in texts.
 
-    A search does so in hundreds of them, most of which have one term or two: which those are is
-    told at once, and only they are counted.
+    A search does so in hundreds of texts, most of which have one or two of the terms: which ones is
+    determined in one step, and only those are counted.
     """
 
     def __init__(self, terms: Sequence[Term]) -> None:
@@ -71,7 +73,7 @@ class TermCounter:
         self._sought = self._words | self._other_words
 
     def count(self, tokens: Sequence[str], unasked: WordCounts) -> WordCounts:
-        """Count the terms in a text of these words; ``unasked`` is what is told without any."""
+        """Count the terms in a text of these words; ``unasked`` is the result if it has none."""
         stored = self._sought.intersection(tokens)
         if not stored and not self._has_prefixes:
             return unasked
@@ -98,12 +100,12 @@ class TermCounter:
 
 
 def unasked_counts(tokens: Sequence[str], *, asks: bool) -> WordCounts:
-    """Return what is told of a text in which no term of a query stands."""
+    """Return the counts of a text in which no term of a query occurs."""
     return WordCounts(_NONE, len(tokens), opens=False, asks=asks)
 
 
 def _count(tokens: Sequence[str], alternative: Alternative) -> int:
-    """Return how often an alternative stands in a text."""
+    """Return how often an alternative occurs in a text."""
     count = min(map(tokens.count, alternative.words))
     if count and alternative.is_phrase:
         rows = (tokens[start:] for start in range(len(alternative.words)))
@@ -112,7 +114,7 @@ def _count(tokens: Sequence[str], alternative: Alternative) -> int:
 
 
 def _stands_in(tokens: Sequence[str], term: Term) -> bool:
-    """Return whether a term, or an alternative of it, stands in a text."""
+    """Return whether a term, or an alternative of it, occurs in a text."""
     if term.is_prefix:
         return _count_prefix(tokens, term.word) > 0
     return term.word in tokens or any(_count(tokens, other) for other in term.alternatives)
@@ -125,5 +127,5 @@ def _count_prefix(tokens: Iterable[str], prefix: str) -> int:
 def asks(content: str) -> bool:
     """Return whether a text ends with a question."""
     if "?" not in content and "\uff1f" not in content:
-        return False  # in a tenth of the time, and most are none
+        return False  # in a tenth of the time, and most are not questions
     return re.search(_ASKS, content[-_ENDING:]) is not None

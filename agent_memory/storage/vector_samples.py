@@ -1,4 +1,4 @@
-"""What an index makes of a sample of the vectors: the middle of a store, and its cells."""
+"""What an index derives from a sample of the vectors: the mean of a store, and its cells."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from agent_memory.storage.tables import MemoryTable
 
 _SAMPLE: Final = 256
-"""Vectors that the mean of a store is computed from: more move it by next to nothing."""
+"""Vectors that the mean of a store is computed from: more of them hardly move it."""
 _MIDDLES: Final = 32
-"""Means that are kept: of the whole store, and of the users who searched last."""
+"""Means that are cached: that of the whole store, and of the users who searched last."""
 
 
 class SampledVectors(Protocol):
-    """What an engine's table of vectors tells of those of a model."""
+    """What an engine's table of vectors offers on those of a model."""
 
     def is_queue_empty(self) -> bool:
         """Return whether no memory changed since the embeddings were last brought up to date."""
 
     def count(self, model_id: int) -> int:
-        """Count them."""
+        """Count the vectors."""
 
     def count_up_to(self, model_id: int, most: int) -> int:
-        """Count them, ``most`` at most."""
+        """Count the vectors, stopping at ``most``."""
 
     def listed(self, model: EmbeddingModel, row_ids: Sequence[int]) -> list[bytes]:
-        """Return those of some rows."""
+        """Return the vectors of these rows."""
 
     def newest(self, model: EmbeddingModel, limit: int) -> list[bytes]:
-        """Return the newest."""
+        """Return the newest vectors."""
 
 
 def spread_sample(
@@ -49,9 +49,9 @@ def spread_sample(
     size: int,
     among: Sequence[int] | None = None,
 ) -> list[bytes]:
-    """Return vectors of rows from all over, ``size`` at most: the same ones each time.
+    """Return the vectors of up to ``size`` rows spread evenly, the same ones each time.
 
-    ``among``: of these rows only, of which ``last_row_id`` is the number then.
+    With ``among``, only of these rows; ``last_row_id`` is then their number.
     """
     if last_row_id <= size:
         row_ids = list(range(1, last_row_id + 1))
@@ -60,14 +60,14 @@ def spread_sample(
     if among is not None:
         return vectors.listed(model, [among[place - 1] for place in row_ids])
     sample = vectors.listed(model, row_ids)
-    # Else the memories of most of these rows are deleted.
+    # If the sample is smaller, the memories of most of these rows are deleted.
     return sample if len(sample) >= size // 4 else vectors.newest(model, size)
 
 
 def cell_sample(
     memories: MemoryTable, vectors: SampledVectors, model: EmbeddingModel, *, least: int
 ) -> CellSample | None:
-    """Return what cells are made from, if there are so many vectors."""
+    """Return what cells are made from, if there are at least ``least`` vectors."""
     last = memories.last_row_id()
     if last < least or vectors.count_up_to(model.model_id, least) < least:
         return None
@@ -80,10 +80,10 @@ def cell_sample(
 
 
 class Middles:
-    """The means of vectors, by model and filter; the latest are kept.
+    """Caches the means of vectors, by model and filter.
 
-    Each is computed from the rows up to a bound that grows with them by an eighth or less, so that
-    processes that began at different times have the same mean.
+    Each mean is computed from the rows up to a bound that lags their number by an eighth at most,
+    so that processes that started at different times use the same mean.
     """
 
     def __init__(self, memories: MemoryTable, vectors: SampledVectors) -> None:
@@ -105,9 +105,9 @@ class Middles:
             return kept[key]
         own = None if is_whole else sorted(self._memories.row_ids(filters))
         sample = spread_sample(self._vectors, model, last_row_id=bound, size=_SAMPLE, among=own)
-        # Each once: among many copies of one text, that would be what all have in common.
+        # Each vector once: otherwise many copies of one text would make up the mean.
         middle = middle_of(dict.fromkeys(sample), model.dimensions)
-        # Else vectors are still to come.
+        # Not cached while vectors are still to come.
         if len(sample) >= min(bound, _SAMPLE) or self._vectors.is_queue_empty():
             self._kept = {**dict(list(kept.items())[1 - _MIDDLES :]), key: middle}
         return middle

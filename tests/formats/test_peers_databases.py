@@ -299,7 +299,7 @@ def test_a_view_in_the_place_of_a_table_is_not_run(place: Path, tmp_path: Path) 
     )
     with (
         AgentMemory.open(tmp_path / "in.db", agent_id="bob") as memory,
-        pytest.raises(ValidationError, match="no database of engram"),
+        pytest.raises(ValidationError, match="not a database of engram"),
     ):
         memory.import_(path, format="engram")
 

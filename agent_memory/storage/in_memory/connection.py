@@ -1,4 +1,4 @@
-"""A connection of SQLite to no file, which computes and keeps nothing."""
+"""An in-memory SQLite connection, which computes and stores nothing."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from agent_memory.runtime import fork_safety
 
 
 class InMemoryConnection:
-    """A connection that threads may share: to use one in two at a time, APSW makes an error.
+    """A connection that threads may share: APSW raises an error if two use one at the same time.
 
-    It is made when it is first used, and in a forked child anew.
+    It is opened on first use, and again in a forked child.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class InMemoryConnection:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[apsw.Connection]:
-        """Give the body the connection, and nobody else."""
+        """Give the body exclusive use of the connection."""
         with self._lock:
             if self._connection is None:
                 self._connection = apsw.Connection(":memory:")
-                self._connection.pragma("temp_store", "MEMORY")  # there may be no disk to write on
+                self._connection.pragma("temp_store", "MEMORY")  # there may be no writable disk
             yield self._connection
 
     def door(self) -> threading.Lock:
@@ -36,6 +36,6 @@ class InMemoryConnection:
         return self._lock
 
     def leave_parent(self) -> None:
-        """In a forked child: leave the parent's connection to the parent."""
+        """In a forked child, leave the parent's connection to the parent."""
         self._lock = threading.Lock()
         self._connection = None

@@ -15,7 +15,7 @@ _SELECT: Final = "SELECT 1 - vec_distance_cosine(vec_int8(?1), vec_int8(?2))"
 
 
 class Cosines:
-    """Computes cosines with sqlite-vec, or without it in Python. Threads may share it."""
+    """Computes cosines with sqlite-vec, or in Python without it. Threads may share it."""
 
     def __init__(self) -> None:
         self._connection = InMemoryConnection()
@@ -30,9 +30,9 @@ class Cosines:
     def between(
         self, vectors: Iterable[tuple[int, bytes]], others: Sequence[bytes]
     ) -> dict[int, tuple[float, ...]]:
-        """Return, by row, the cosines of each vector with some others; all have one length.
+        """Return, by row, the cosines of each vector with the others; all have the same length.
 
-        With sqlite-vec a vector of nothing but zeros has none, and is left out.
+        With sqlite-vec, a vector that is all zeros has no cosine and is left out.
         """
         with self._connection.alone() as connection:
             if self._problem_of(connection) is not None:

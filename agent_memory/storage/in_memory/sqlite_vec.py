@@ -1,4 +1,4 @@
-"""Loads sqlite-vec: its functions and its table type ``vec0``, for searches in vectors."""
+"""Loads sqlite-vec: its functions and its table type ``vec0``, for vector search."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import apsw
 
 
 def load_sqlite_vec(connection: apsw.Connection) -> str | None:
-    """Load sqlite-vec into a connection. Return ``None``, or in words why that failed."""
+    """Load sqlite-vec into a connection. Return ``None``, or a message saying why that failed."""
     folder = _folder_of_sqlite_vec()
     if folder is None:
         return "sqlite-vec is not installed: run `pip install sqlite-vec`"
     try:
-        # Only for this call from C: the SQL function load_extension() is never allowed.
+        # Enabled only for this C call: the SQL function load_extension() is never allowed.
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 1)
         connection.load_extension(str(folder / "vec0"))  # SQLite adds .so, .dylib or .dll
     except apsw.Error as error:
@@ -27,12 +27,12 @@ def load_sqlite_vec(connection: apsw.Connection) -> str | None:
 
 
 def _folder_of_sqlite_vec() -> Path | None:
-    """Return the directory that holds the library. The package is not imported: that is 95 ms."""
-    import importlib.util  # noqa: PLC0415 - 5 ms, for nothing where there are no vectors
+    """Return the directory of the library, without importing the package, which takes 95 ms."""
+    import importlib.util  # noqa: PLC0415 - 5 ms, wasted if there are no vectors
 
     try:
         package = importlib.util.find_spec("sqlite_vec")
-    except (ImportError, ValueError):  # what another program put in its place
+    except (ImportError, ValueError):  # something else is installed under this name
         return None
     folders = package.submodule_search_locations if package else None
     return next(

@@ -17,7 +17,7 @@ _TOKENIZER: Final = (
 
 
 class Tokenizer(Protocol):
-    """What splits texts into words."""
+    """Splits texts into words."""
 
     def words(self, text: str) -> list[tuple[str, str]]:
         """Return the words of a text: each as the keyword index holds it, and as it is written."""

@@ -1,7 +1,7 @@
-"""Checks the rows of an agent for drift between what is stored and what is made of it.
+"""Checks an agent's rows for drift between stored and derived data.
 
-Pages and logs are the server's, and its own tools look for damage there. What this finds comes of a
-program that switched triggers off, or wrote into a table that follows another.
+Pages and logs are the server's, and its own tools look for damage there. What this finds is caused
+by a program that disabled triggers, or wrote to a table that follows another.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _MAKE_TAGS: Final = (
 
 
 class Check:
-    """One look through an agent's rows."""
+    """One check of an agent's rows."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -63,7 +63,7 @@ class Check:
         self._agent = AgentTable(database)
 
     def report(self, *, repair: bool) -> CheckReport:
-        """Look for what is wrong, mend it if asked to, and report."""
+        """Find problems, repair them if requested, and report."""
         if repair and self._db.read_only:
             raise opened_read_only(self._db.location)
         with self._db.read() if self._db.read_only else self._db.write():
@@ -99,7 +99,7 @@ class Check:
                 is_right = fingerprint in (None, fingerprint_of(content, user_id, run_id))
                 wrong_fingerprints += has_one is None or not is_right
                 tags, timestamp, tokens = indexed
-                if tokens is not None or not self._db.read_only:  # else it waits for its index
+                if tokens is not None or not self._db.read_only:  # else it is not indexed yet
                     wrong_words += tokens != self._keywords.tokens_of(content, tags, timestamp)
             after = page_end(rows[-1][0], after=after)
         if wrong_fingerprints:

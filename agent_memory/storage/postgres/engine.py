@@ -1,6 +1,6 @@
 """The PostgreSQL engine: one agent's rows in a database, its tables and indexes.
 
-A table is imported when it is first used: a search needs half of them, and starts twice as fast.
+A table is imported on first use: a search needs half of them, and starts twice as fast.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 
-# What is written changes one of these: the agent's row with nearly every verb (a replica has the
-# same transaction numbers), the history with every memory, also where another program wrote it.
+# Every write changes one of these: the agent's row with nearly every verb (a replica has the same
+# transaction ids), the history with every memory, even if another program wrote it.
 _STATE: Final = """
 SELECT (SELECT xmin::text FROM agent), (SELECT max(change_id) FROM history),
   (SELECT max(erased_at) FROM tombstones),
@@ -78,7 +78,7 @@ class PostgresEngine:
 
     @cached_property
     def memory_rows(self) -> MemoryRowTable:
-        """Rows of the table of memories as they are, by column."""
+        """Stored rows of the table of memories, by column."""
         from agent_memory.storage.postgres.tables.memory_rows import MemoryRowTable  # noqa: PLC0415
 
         return MemoryRowTable(self.database)
@@ -97,7 +97,7 @@ class PostgresEngine:
 
     @cached_property
     def reviews(self) -> ReviewTable:
-        """The table of memories that are in question."""
+        """The table of memories under review."""
         from agent_memory.storage.sql.reviews import ReviewTable  # noqa: PLC0415
 
         return ReviewTable(self.database)
@@ -162,7 +162,7 @@ class PostgresEngine:
     @property
     def files(self) -> FileOperations:
         """Operations that only a file allows: there is none."""
-        raise ConfigurationError(f"{self.location} is no file")
+        raise ConfigurationError(f"{self.location} is not a file")
 
     # Transactions -----------------------------------------------------------------------------
 
@@ -185,9 +185,9 @@ class PostgresEngine:
 
     @contextlib.contextmanager
     def read(self) -> Iterator[None]:
-        """Run the body in one read transaction: it sees one unchanging snapshot.
+        """Run the body in one read transaction, which sees a single unchanging snapshot.
 
-        What another program changed is brought into the keyword index before.
+        First, the keyword index catches up with changes by other programs.
         """
         if self.can_write and self.keywords.is_stale():
             with self.database.write():
@@ -196,7 +196,7 @@ class PostgresEngine:
             yield
 
     def lookup(self, look: Callable[[], Value]) -> Value:
-        """Return what ``look`` finds in one read transaction, of the replica where one is named."""
+        """Return what ``look`` returns in one read transaction, on the replica if there is one."""
         if self.can_write and self.keywords.is_stale():
             with self.database.write():
                 pass
@@ -210,7 +210,7 @@ class PostgresEngine:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[PostgresEngine]:
-        """Give the body an engine on a connection of its own, in one view: nobody waits for it."""
+        """Give the body an engine with its own connection, in one snapshot; nobody waits for it."""
         own = Database(self.database.address, read_only=True)
         with contextlib.closing(own), own.read():
             yield PostgresEngine(own)
@@ -219,24 +219,24 @@ class PostgresEngine:
         return self.database.alone(busy=busy)
 
     def close(self) -> None:
-        """Give its connections up. Closing twice is fine; a use afterwards is ``StorageClosed``."""
+        """Release its connections. Closing twice is fine; later use raises ``StorageClosed``."""
         self.database.close()
 
     # Schema -----------------------------------------------------------------------------------
 
     def prepare(self, agent_id: str, *, clock: Callable[[], datetime]) -> None:
-        """Apply pending migrations, and make the agent's row where there is none."""
+        """Apply pending migrations, and insert the agent's row if it does not exist."""
         now = clock()
         schema.prepare(self.database, now=format_time(now))
         if self.agent.identity() is not None:
             return
-        if not self.memories.is_empty():  # the agent's row is what a move writes last
+        if not self.memories.is_empty():  # a move writes the agent's row last
             raise StorageLocked(
                 f"{self.location} is being moved here: run `agent-memory move` again to finish it"
             )
         if self.read_only or not self._create:
             raise AgentNotFound(
-                f"{self.location} does not exist: `agent-memory agents` lists those that there are"
+                f"{self.location} does not exist: `agent-memory agents` lists the existing ones"
             )
         with self.database.write():
             self.agent.create(agent_id, now=now)
@@ -259,13 +259,13 @@ class PostgresEngine:
         host, port = self.database.host()
         return ServerInfo(host=host, port=port, **self.database.pool.figures())
 
-    # Care -------------------------------------------------------------------------------------
+    # Maintenance ------------------------------------------------------------------------------
 
     def check(
         self,
         *,
         repair: bool,
-        back_up: Callable[[], object],  # noqa: ARG002 - what is mended is made anew of the rows
+        back_up: Callable[[], object],  # noqa: ARG002 - a repair only rebuilds derived data
     ) -> CheckReport:
         from agent_memory.storage.postgres.check import Check  # noqa: PLC0415 - seldom used
 

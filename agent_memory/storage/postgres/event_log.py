@@ -1,6 +1,6 @@
 """The event log in a database: one table, to which every process appends.
 
-It has no part in the transactions of the memory: an event waits for no writer and no disk.
+It takes no part in the transactions of the memory: an event waits for no writer and no disk.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from agent_memory.storage.postgres.connection import Database, Row
 _MOST_BYTES: Final = 4 * MOST_BYTES
 """As much as the files of an agent hold."""
 _LOOKS_EVERY: Final = 1_000
-"""In so many events it is once looked whether the oldest have to go: 20 MB are read for that."""
+"""Once in this many events, the size is checked to delete the oldest: that reads 20 MB."""
 _LOOK_SECONDS: Final = 0.25
 _PAGE: Final = 1_000
 
@@ -50,7 +50,7 @@ DELETE FROM events WHERE event_id <= (
 class EventLog:
     """The events of one agent. Threads and processes may share them.
 
-    ``failures`` counts the events that could not be written since it was made.
+    ``failures`` counts the events that this object could not write.
     """
 
     def __init__(self, database: Database, *, most_bytes: int = _MOST_BYTES) -> None:
@@ -59,7 +59,7 @@ class EventLog:
         self.failures = 0
 
     def append(self, events: list[MemoryEvent]) -> None:
-        # Half of a surrogate pair, and a NUL, are nothing that a database takes.
+        # A database accepts neither half a surrogate pair nor a NUL.
         lines = [line_of(event).encode(errors="replace").decode() for event in events]
         try:
             with self._db.write_aside("events"):
@@ -70,13 +70,13 @@ class EventLog:
             self.failures += len(events)
 
     def trim(self) -> None:
-        """Let the oldest go, of what there is too much. Must run inside ``write_aside``."""
+        """Delete the oldest events beyond the size limit. Must run inside ``write_aside``."""
         self._db.run(_TRIM, (self._most_bytes,))
 
     # Reading ----------------------------------------------------------------------------------
 
     def read(self, *, memory_id: str | None = None) -> Iterator[MemoryEvent]:
-        """Yield the events that there are, the oldest first; with ``memory_id`` those about it."""
+        """Yield the existing events, oldest first; with ``memory_id``, only those about it."""
         piece = "" if memory_id is None else json.dumps(memory_id)
         for _, line in self._lines(0, piece):
             event = event_of(line.encode())
@@ -84,7 +84,7 @@ class EventLog:
                 yield event
 
     def follow(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent | None]:
-        """Yield the events that come from now on; ``None`` whenever there is nothing to tell."""
+        """Yield events from now on, and ``None`` whenever there is nothing new."""
         last = self._db.value("SELECT max(event_id) FROM events")
         return self._following(last or 0, until)  # from this call on
 
@@ -101,7 +101,7 @@ class EventLog:
             time.sleep(_LOOK_SECONDS)
 
     def _lines(self, after: int, piece: str = "") -> Iterator[Row]:
-        """Yield number and line of the events after one, with a piece in it, read by the page."""
+        """Yield number and line of the events after one that contain a piece, page by page."""
         while rows := self._db.rows(_SELECT, (after, piece, _PAGE)):
             yield from rows
             after = rows[-1][0]
@@ -109,7 +109,7 @@ class EventLog:
     # Erasing ----------------------------------------------------------------------------------
 
     def forget(self, memory_ids: Collection[str]) -> None:
-        """Take the events out that are about one of the memories, or quote a query or a memory."""
+        """Remove the events that are about one of the memories, or quote a query or a memory."""
         with self._db.write_aside("events"):
             for number, line in list(self._lines(0)):
                 kept = without(f"{line}\n".encode(), memory_ids)

@@ -1,7 +1,7 @@
 """Filters compiled to SQL conditions on the table ``memories AS m``.
 
-Every key and value is bound. What is put together into SQL is the text of this module alone. A text
-with a NUL character, which PostgreSQL cannot hold, is the value of no column.
+Every key and value is bound. SQL is assembled only from text in this module. A text with a NUL
+character, which PostgreSQL cannot store, is the value of no column.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from agent_memory.storage.filters import (
 from agent_memory.storage.sql import Condition, joined
 
 _REPLACEMENT: Final = "\ufffd"
-"""What ``readable_json`` in the migrations reads a NUL character as."""
+"""What ``readable_json`` in the migrations turns a NUL character into."""
 
 _FEW: Final = 20_000
-"""Rows that are listed from an index, in 4 ms, so that no other memory is looked at."""
+"""Up to this many rows are listed from an index, in 4 ms, so that no other memory is read."""
 _INDEXED: Final = ("created_by_session", "user_id")
 
 
 class Passing(NamedTuple):
-    """What lets memories pass: a condition on ``m``, and one on ``p.seq``, the row of a posting.
+    """Which memories pass: a condition on ``m``, and one on ``p.seq``, the row of a posting.
 
-    The latter is looked at before the memory is, and may let more pass.
+    The latter is tested before the memory is read, and may let more pass.
     """
 
     memory: Condition
@@ -61,7 +61,7 @@ class Passing(NamedTuple):
 
 
 def passing(filters: Filter) -> Passing:
-    """Return what a filter lets pass of the postings."""
+    """Return the conditions with which a filter restricts postings."""
     listed = [_if_few(rows) for rows in map(_rows_of, _parts(filters)) if rows is not None]
     return Passing(compiled(filters), joined(listed, " AND ", empty="true"))
 
@@ -75,18 +75,18 @@ def _parts(filters: Filter) -> Iterator[Filter]:
 
 
 def _if_few(rows: Condition) -> Condition:
-    """Return the condition that a row is among some that an index lists, unless they are many.
+    """Return the condition that a row is among those listed by an index, unless they are many.
 
-    A posting is then told from the others in 0.2 µs, and a memory in 8.
+    Testing a posting then takes 0.2 µs, and reading a memory 8.
     """
-    # LIMIT lets the planner hash them, whatever it thinks that there are.
+    # LIMIT makes the planner hash them, however many it expects.
     sql = f"""CASE WHEN (SELECT count(*) <= {_FEW} FROM ({rows.sql} LIMIT {_FEW + 1}) AS listed)
   THEN p.seq IN ({rows.sql} LIMIT {_FEW}) ELSE true END"""
     return Condition(sql, rows.values * 2)
 
 
 def _rows_of(filters: Filter) -> Condition | None:
-    """Return the query of the rows that pass a filter, where an index lists them."""
+    """Return the query of the rows that pass a filter, if an index lists them."""
     if isinstance(filters, HasTag):
         same = _same_tag(filters)
         return Condition(f"SELECT t.seq FROM memory_tags AS t WHERE {same.sql}", same.values)
@@ -107,7 +107,7 @@ def _rows_of(filters: Filter) -> Condition | None:
 
 @singledispatch
 def compiled(filters: Filter) -> Condition:
-    """Return the condition of a filter."""
+    """Return the SQL condition of a filter."""
     raise TypeError(f"{type(filters).__name__} is no filter that PostgreSQL knows")
 
 
@@ -129,7 +129,7 @@ def _(filters: Not) -> Condition:
 
 @compiled.register
 def _(filters: Equals) -> Condition:
-    # A column's name comes from ``storage.filters`` alone.
+    # The column name comes only from ``storage.filters``.
     return _same(f"m.{filters.column}", filters.value)
 
 
@@ -148,10 +148,10 @@ def _(filters: InCategories) -> Condition:
 
 
 def _one_of(sql: str, names: Sequence[str]) -> Condition:
-    """Compare in any case. As it is written first: of that the server knows how many rows pass."""
+    """Compare ignoring case. First literally: for that the server can estimate the rows."""
     exact = _storable(names)
     is_ascii = all(map(str.isascii, names))
-    # For each row ``folded`` takes six times as long.
+    # ``folded`` takes six times as long per row.
     form = f'lower({sql} COLLATE "C")' if is_ascii else f"folded({sql})"
     small = [name.lower() if is_ascii else name.casefold() for name in exact]
     return Condition(f"({sql} = ANY(%s) OR {form} = ANY(%s))", (exact, small))
@@ -166,7 +166,7 @@ def _(filters: HasTag) -> Condition:
 
 @compiled.register
 def _(filters: Archived) -> Condition:
-    # "<> 0", for which there is an index.
+    # "<> 0" because it has an index.
     return Condition("m.archived <> 0" if filters.archived else "m.archived = 0")
 
 
@@ -209,7 +209,7 @@ def _(filters: InMetadata) -> Condition:
 
 
 def _same_tag(filters: HasTag) -> Condition:
-    # The trigger that writes them leaves capitals outside ASCII as another program wrote them.
+    # The trigger that writes tags does not lower capitals outside ASCII that another program wrote.
     tag = filters.tag
     return _same("t.tag", tag) if tag.isascii() else _same("folded(t.tag)", tag.casefold())
 
@@ -229,19 +229,19 @@ def _readable(text: str) -> str:
 def _at(path: list[str], test: Condition) -> Condition:
     """Return the condition that ``test`` holds for the value at a path in the metadata."""
     value = "readable_json(m.metadata)" + " -> %s::text" * len(path)
-    # OFFSET 0 keeps the value from being read anew for each mention of it.
+    # OFFSET 0 keeps the value from being extracted again for each use.
     sql = f"EXISTS (SELECT 1 FROM (SELECT {value} AS value OFFSET 0) AS v WHERE {test.sql})"
     return Condition(sql, (*map(_readable, path), *test.values))
 
 
-# What holds of a value, ``v.value``. JSON's types are kept apart: true is not 1, and a list is not
-# null. SQL may look at conditions in any order, but for those of a CASE.
+# Conditions on a value, ``v.value``. JSON's types are kept apart: true is not 1, and a list is not
+# null. SQL may evaluate conditions in any order, except those of a CASE.
 
 
 def _equal(value: object, of: str = "v.value") -> Condition:
     text = _readable_json(value)
     if isinstance(value, list | tuple | dict):
-        # As texts: of two numbers that are equal, one may be written as a float.
+        # As text: of two equal numbers, one may be written as a float.
         return Condition(f"{of}::text = (%s::jsonb)::text", (text,))
     return Condition(f"{of} = %s::jsonb", (text,))
 

@@ -1,6 +1,6 @@
-"""The keyword index: terms of a query, and the memories that share the rarest of them.
+"""The keyword index: terms of a query, and the memories that contain the rarest of them.
 
-Words are told apart, and memories scored, as FTS5 does in a file: the same ones come in the same
+Words are split, and memories scored, as FTS5 does in a file: the same memories come in the same
 order.
 """
 
@@ -31,19 +31,19 @@ from agent_memory.storage.sql import Condition
 from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks, unasked_counts
 
 _PAGE: Final = 1_000
-"""Memories whose words are made at a time."""
+"""Memories whose words are computed at a time."""
 
 _K1: Final = 1.2
 _B: Final = 0.75
-"""The constants of BM25 that FTS5 has."""
+"""The constants of BM25 that FTS5 uses."""
 _LEAST_RARITY: Final = 1e-6
-"""What a word counts that stands in more than half of all memories."""
+"""The weight of a word that occurs in more than half of all memories."""
 
 _SELECT_MISSING: Final = f"""
 SELECT t.seq, m.content, m.tags, m.timestamp
 FROM memory_text AS t JOIN memories AS m USING (agent_id, seq)
 WHERE t.tokens IS NULL ORDER BY t.seq LIMIT {_PAGE}"""
-# In the order of the index of what is missing, which is empty mostly.
+# In the order of the index of missing words, which is mostly empty.
 _SELECT_ONE_MISSING: Final = "SELECT 1 FROM memory_text WHERE tokens IS NULL ORDER BY seq LIMIT 1"
 _PUT: Final = """
 UPDATE memory_text AS t SET tokens = made.tokens
@@ -56,21 +56,21 @@ CROSS JOIN LATERAL (
 _SELECT_FREQUENCY_OF_PREFIX: Final = """
 SELECT sum(doc) FROM memory_words WHERE word >= %s AND word < %s"""
 _SELECT_SIZE: Final = "SELECT memories, words FROM memory_index_size"
-# OFFSET 0 fixes the order of the tables: from postings to their memories, one by one. Without it a
-# plan for a table that was never analyzed took minutes of 2,500 memories.
+# OFFSET 0 fixes the join order: from postings to their memories, one by one. Without it a plan for
+# a table that was never analyzed took minutes for 2,500 memories.
 _PASSING: Final = """
 CROSS JOIN LATERAL (
   SELECT {columns} FROM memories AS m WHERE m.seq = p.seq AND {{memory}} OFFSET 0) AS m
 WHERE {{row}}"""
-# A sum of whole numbers is the same in whatever order they are added; here it is some 10^14, and a
-# float8 holds each up to 9 * 10^15. As bigint it took half as long again.
+# A sum of integers does not depend on the order of addition; here it is some 10^14, and a float8 is
+# exact up to 9 * 10^15. As bigint it took half as long again.
 _SELECT_BEST: Final = f"""
 SELECT p.seq FROM (
   SELECT p.seq, sum(round(p.rarity * float8 '1e12' * p.count / (p.count
     + float8 '{_K1}' * (float8 '{1 - _B}' + float8 '{_B}' * p.size / %s::float8)))) AS score
   FROM ({{postings}}) AS p GROUP BY p.seq ORDER BY score DESC, p.seq OFFSET 0) AS p
 {_PASSING.format(columns="1")} ORDER BY p.score DESC, p.seq LIMIT %s"""
-# Of each word the newest, so that not all are read.
+# The newest for each word, so that not all are read.
 _SELECT_NEWEST: Final = f"""
 SELECT n.seq FROM unnest(%s::text[]) AS a (word) CROSS JOIN LATERAL (
   SELECT p.seq FROM (
@@ -87,7 +87,7 @@ _SELECT_TEXTS: Final = """
 SELECT t.seq, t.tokens, m.content, m.tags, m.timestamp
 FROM memory_text AS t JOIN memories AS m USING (agent_id, seq) WHERE t.seq = ANY(%s)
 ORDER BY t.seq"""
-# The words that are not there yet are made of what the last three columns hold.
+# Words that are missing are computed from the last three columns.
 _SELECT_WORDS: Final = """
 SELECT t.seq, t.tokens,
   CASE WHEN m.content LIKE '%%?%%' OR m.content LIKE '%%\uff1f%%' THEN right(m.content, 1000) END,
@@ -105,7 +105,7 @@ class KeywordIndex(Table):
         return self._db.row(_SELECT_ONE_MISSING) is not None
 
     def catch_up(self) -> None:
-        """Make the words of the memories that lack them. Must run inside ``write()``."""
+        """Compute the words of the memories that lack them. Must run inside ``write()``."""
         is_last = False
         while not is_last and (rows := self._db.rows(_SELECT_MISSING)):
             is_last = len(rows) < _PAGE
@@ -113,12 +113,12 @@ class KeywordIndex(Table):
             self._db.run(_PUT, ([row_id for row_id, *_ in rows], tokens))
 
     def tokens_of(self, content: str, tags: str, timestamp: str) -> str:
-        """Return the words of a memory as the table has them: a line for each indexed text."""
+        """Return the words of a memory in the form of the table: a line for each indexed text."""
         tokenized = self._db.tokenize(indexed_text(content, tags, timestamp))
         return "\n".join(" ".join(words) for words in tokenized if words)
 
     def _follow(self) -> None:
-        """Let a transaction that writes find what it has written."""
+        """Let a write transaction find what it has written."""
         if self._db.is_writing:
             self.catch_up()
 
@@ -145,9 +145,9 @@ class KeywordIndex(Table):
         ]
 
     def _docs(self, words: Iterable[str]) -> dict[str, int]:
-        """Return in how many memories each of some words stands.
+        """Return the number of memories that contain each word.
 
-        A search asks twice: which words are unknown, and how rare each is.
+        A search needs it twice: to learn which words are unknown, and how rare each is.
         """
         known: dict[str, int] = self._db.once("frequencies", dict)
         missing = {word for word in words if word not in known}
@@ -157,7 +157,7 @@ class KeywordIndex(Table):
         return known
 
     def _listed(self, words: Iterable[str]) -> dict[str, int]:
-        """Return those of some words that are in the index, and in how many memories each is."""
+        """Return those words that are in the index, and the number of memories with each."""
         word_of = {key_of(word): word for word in words}
         rows = self._db.rows(_SELECT_VOCABULARY, (sorted(word_of),))
         return {word_of[key]: doc for key, doc in rows}
@@ -188,9 +188,9 @@ class KeywordIndex(Table):
         return [text for (text,) in rows]
 
     def _few_texts(self, filters: Filter) -> FewTexts | None:
-        """Return the texts of the memories that pass; ``None`` where they are many.
+        """Return the texts of the memories that pass; ``None`` if they are many.
 
-        A search asks for them a dozen times, for its words, their forms, and the postings of each.
+        A search needs them a dozen times, for its words, their forms, and the postings of each.
         """
         return self._db.once(("few texts", repr(filters)), lambda: self._read_few_texts(filters))
 
@@ -207,7 +207,7 @@ class KeywordIndex(Table):
         )
 
     def _words(self, tokens: str | None, columns: Sequence[str]) -> list[str]:
-        """Return the words of a memory, which are made now where nobody could keep them."""
+        """Return the words of a memory, computed now if they could not be stored."""
         return (self.tokens_of(*columns) if tokens is None else tokens).split()
 
     def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
@@ -230,11 +230,11 @@ class KeywordIndex(Table):
         needed: int,
         limit: int,
     ) -> tuple[list[int], list[Term]]:
-        """Return the rows that match best by FTS5's own measure, and the terms left out of it.
+        """Return the rows that match best by FTS5's own score, and the terms left out of it.
 
-        The rows come best first, ``limit`` at most. The terms left out are the commonest, whose
-        matches are too many to score. They are asked for only when the others leave less than
-        ``needed`` rows, and then the newest that have them follow.
+        The rows come best first, ``limit`` at most. The terms left out are the most common, with
+        too many matches to score. They are used only if the others leave fewer than ``needed``
+        rows; then the newest rows that contain them follow.
         """
         budget = query_terms.scan_budget(MemoryTable(self._db), filters, frequencies, limit)
         chosen, common = query_terms.rarest_of(terms, frequencies, budget)
@@ -246,7 +246,7 @@ class KeywordIndex(Table):
         return row_ids, common
 
     def best(self, terms: Sequence[Term], condition: Passing, *, limit: int) -> list[int]:
-        """Return the rows that have any of some terms and pass a condition, best first."""
+        """Return the rows that contain any of the terms and pass a condition, best first."""
         self._follow()
         memories, words = self._db.row(_SELECT_SIZE) or (0, 0)
         if not terms or not memories:
@@ -257,7 +257,7 @@ class KeywordIndex(Table):
         return [row_id for (row_id,) in self._db.rows(sql, values)]
 
     def _scored_postings(self, phrases: Sequence[Phrase], memories: int) -> Condition:
-        """Return the postings of phrases with how rare each is, as FTS5 measures it."""
+        """Return the postings of phrases with the rarity of each, as FTS5 computes it."""
         doc = self._docs(phrase.words[0] for phrase in phrases if phrase.is_word)
         counts = (
             doc[phrase.words[0]] if phrase.is_word else self._count(phrase) for phrase in phrases
@@ -284,9 +284,9 @@ class KeywordIndex(Table):
         return sorted({row_id for (row_id,) in rows}, reverse=True)[:limit]
 
     def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
-        """Return, for each term, the rows that have it, of the memories that pass the filters.
+        """Return, for each term, the rows that contain it, of memories that pass the filters.
 
-        Where few pass, their texts are read: see ``FEW_TEXTS``.
+        If few pass, their texts are read: see ``FEW_TEXTS``.
         """
         self._follow()
         texts = self._few_texts(filters)
@@ -298,7 +298,7 @@ class KeywordIndex(Table):
         return rows_of
 
     def _passing(self, phrases: Sequence[Phrase], condition: Passing) -> list[Row]:
-        """Return the places of phrases with the rows that have them and pass a condition."""
+        """Return the places of phrases with the rows that contain them and pass a condition."""
         if not phrases:
             return []
         query = postings(phrases)

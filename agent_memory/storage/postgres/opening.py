@@ -1,4 +1,4 @@
-"""Opens an agent in a database, and lists those that there are: an ``EngineOpener``."""
+"""Opens an agent in a database, and lists the existing ones: an ``EngineOpener``."""
 
 from __future__ import annotations
 

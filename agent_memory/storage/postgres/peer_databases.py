@@ -1,4 +1,4 @@
-"""What is asked of the databases of other programs on a server; nothing is written to them."""
+"""Queries on the databases of other programs on a server; nothing is written to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MARKS: Final = frozenset({"prefix", "key", "value"})
 def peer_rows(server: ServerAddress) -> Iterator[Iterator[tuple[str, dict[str, Any]]]]:
     """Give the body the rows of LangGraph's PostgresStore, each with its table's name.
 
-    Raises ``ValidationError`` where there is no such table.
+    Raises ``ValidationError`` if there is no such table.
     """
     with foreign_database(server) as database:
         missing = _MARKS - database.columns(_TABLE)
@@ -34,7 +34,7 @@ def peer_rows(server: ServerAddress) -> Iterator[Iterator[tuple[str, dict[str, A
 
 
 def _as_file_tells(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row with its times as the texts that they are in a file."""
+    """Return a row with its times in the text form that a file has."""
     return {
         name: value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
         for name, value in row.items()

@@ -1,4 +1,4 @@
-"""Postings: in which memories the words of a query stand, and how often, as SQL."""
+"""Postings as SQL: which memories contain the words of a query, and how often."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from agent_memory.storage.records import Alternative, Term
 from agent_memory.storage.sql import Condition
 
-# OFFSET 0 keeps a word's postings from being looked for in any other way than by the index.
+# OFFSET 0 forces a word's postings to be looked up by the index.
 _OF_WORDS: Final = """
 SELECT a.place, a.rarity, i.seq, i.count, i.size
 FROM unnest(%s::integer[], %s::float8[], %s::text[]) AS a (place, rarity, word)
@@ -30,17 +30,17 @@ WHERE i.word = %s AND {all} AND c.count > 0"""
 _HAS: Final = """EXISTS (
   SELECT 1 FROM memory_index AS o WHERE o.word = %s AND o.seq = i.seq OFFSET 0)"""
 LAST_LETTER: Final = "\U0010ffff"
-"""What stands behind all words that begin alike."""
+"""Sorts after every continuation of a prefix."""
 
 
 _LONGEST: Final = 1_000
-"""Bytes of a word that is in the index as it is: a key of a b-tree may have 2,700 in all."""
+"""The most bytes of a word that is indexed unchanged: a key of a b-tree may have 2,700 in all."""
 
 
 def key_of(word: str) -> str:
     """Return a word as the index has it: a long one, such as a text without spaces, is cut.
 
-    ``words_in`` in the migrations does the same. No word has a full stop.
+    ``words_in`` in the migrations does the same. No word contains a full stop.
     """
     encoded = word.encode()
     if len(encoded) <= _LONGEST:
@@ -49,15 +49,15 @@ def key_of(word: str) -> str:
 
 
 def is_cut(key: str) -> bool:
-    """Return whether a word is in the index by its beginning."""
+    """Return whether a key of the index is a shortened word."""
     return "." in key
 
 
 class Phrase(NamedTuple):
-    """What counts as one: words side by side, for a term of a query at its ``place``.
+    """Adjacent words that count as one, for the term at ``place`` in the query.
 
-    Mostly it is one word. ``beside`` are words that must stand in the memory too, anywhere. Of a
-    prefix there is one word, with which others begin.
+    Usually it is a single word. ``beside`` are words that the memory must also contain, anywhere.
+    For a prefix it is the one word that others begin with.
     """
 
     place: int
@@ -67,12 +67,12 @@ class Phrase(NamedTuple):
 
     @property
     def is_word(self) -> bool:
-        """Return whether it is one word, as it stands in the index."""
+        """Return whether it is a single word, literally in the index."""
         return len(self.words) == 1 and not self.is_prefix
 
     @property
     def is_alone(self) -> bool:
-        """Return whether it is one word, and nothing else is asked of the memory."""
+        """Return whether it is a single word, and nothing else is required of the memory."""
         return self.is_word and not self.beside
 
 

@@ -1,8 +1,8 @@
-"""The schema: reads the migrations, applies the pending ones, keeps the agents apart.
+"""The schema: reads the migrations, applies pending ones, keeps the agents apart.
 
 All of it is in ``migrations/postgres/NNNN_name.sql``. Pending ones are applied in one transaction,
-each with a record of its name and hash. Then every table with a column ``agent_id`` is given
-row-level security: no migration can forget one.
+each with a record of its name and hash. Then every table with a column ``agent_id`` gets row-level
+security: no migration can forget one.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def latest_version() -> int:
 
 
 def current_version(database: Database) -> int:
-    """Return the number of the newest migration that the database has; 0 for none."""
+    """Return the number of the database's newest migration, or 0 if it has none."""
     applied = _applied(database)
     return max(applied, default=0)
 
@@ -87,10 +87,10 @@ def agents(database: Database) -> list[str]:
 
 
 def prepare(database: Database, *, now: str) -> None:
-    """Apply the pending migrations, all or none, and find out as whom to look at the rows.
+    """Apply the pending migrations, all or none, and determine the role that reads the rows.
 
-    Raises ``NewerSchema`` for a database of a newer version of the library, ``MigrationError``
-    where a migration was applied that was never shipped under its name.
+    Raises ``NewerSchema`` for a database of a newer version of the library, and ``MigrationError``
+    if a migration was applied that was never shipped under its name.
     """
     if database.pool.is_current:
         return
@@ -104,7 +104,7 @@ def prepare(database: Database, *, now: str) -> None:
             _refuse_incomplete(database, is_empty=not applied)
         _upgrade(database, now=now, sees_all=sees_all)
     elif sees_all and not database.value(_HAS_ROLE, {"role": _role(database)}):
-        # Whoever made the schema needed none.
+        # The role that created the schema did not need it.
         with database.administering(is_writing=True):
             _grant(database)
     database.pool.role = _role(database) if sees_all else None
@@ -128,21 +128,21 @@ def _upgrade(database: Database, *, now: str, sees_all: bool) -> None:
 
 
 def _grant(database: Database) -> None:
-    """Make the role that sees the rows of one agent, and let it at the tables."""
+    """Create the role that sees the rows of one agent, and grant it the tables."""
     names = {"role": f'"{_role(database)}"', "schema": database.schema}
     database.run(_CREATE_ROLE.format(**names))
     database.run(_GRANT.format(**names))
 
 
 def _applied(database: Database) -> dict[int, tuple[str, str]]:
-    """Return hash and name of the migrations that were applied, by number."""
+    """Return hash and name of the applied migrations, by number."""
     if database.value("SELECT to_regclass(%s)", (f"{database.schema}.schema_migrations",)) is None:
         return {}
     return {number: (sha256, name) for number, sha256, name in database.rows(_SELECT_RECORD)}
 
 
 def _role(database: Database) -> str:
-    """Return the role that rows are looked at with, where the one that logs in would see all."""
+    """Return the role that accesses rows if the login role would see all."""
     return f"{database.address.server.schema}_agents"
 
 

@@ -25,9 +25,9 @@ _UNIQUE: Final = {
     "entity_sources": ("entity_id", "memory_id"),
     "relationship_sources": ("relationship_id", "memory_id"),
 }
-"""What no two rows of a table have alike, where that is not the key."""
+"""The unique columns of a table, if they are not its key."""
 _RECORDED: Final = frozenset({"memories"})
-"""The tables whose changes triggers write into the history."""
+"""The tables whose changes are written to the history by triggers."""
 
 
 class StoredRows(Table):

@@ -1,7 +1,7 @@
 """The vector index: finds the vectors nearest to a query, and follows the memories.
 
-The server compares codes, with the functions for bits that every PostgreSQL has; the vectors that
-decide are compared here, as those of a file are, to the last digit.
+The server compares codes, with the bit functions that every PostgreSQL has; the vectors that decide
+are compared here, exactly as those of a file are, to the last digit.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class VectorIndex(Table):
         return self._middles.center(query, filters)
 
     def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
-        """Return the nearest of the memories that pass the filters. Must run inside ``read()``.
+        """Return the nearest memories that pass the filters. Must run inside ``read()``.
 
-        The filters hold before the nearest are chosen: what they leave out takes nobody's place.
+        The filters apply before the nearest are chosen: excluded memories take nobody's place.
         """
         problem = self._embeddings.problem_of_cosines()
         row_ids = rows_to_compare(
@@ -76,7 +76,7 @@ class VectorIndex(Table):
         return self._embeddings.count_up_to(model.model_id, many) < many
 
     def _namer(self, query: QueryVector) -> Namer:
-        """Return what names the nearest codes: a scan where none were written yet."""
+        """Return a namer of the nearest codes, which scans vectors if no codes were written yet."""
         model, code = query.model, code_of(query.direction)
         if not model.is_indexed:
             return scan(self._embeddings.to_index(model, after=BEFORE_ALL, limit=None), code)
@@ -95,7 +95,7 @@ class VectorIndex(Table):
         return not (self._db.read_only or model.is_indexed)
 
     def begin(self, model: EmbeddingModel) -> None:
-        """Do nothing yet: the index is built at once, and nobody waits for it."""
+        """Do nothing yet: the index is built in one step, and nobody waits for it."""
 
     def build(self, model: EmbeddingModel, limit: int) -> bool:  # noqa: ARG002 - all at once
         self.drop(model)
@@ -117,7 +117,7 @@ class VectorIndex(Table):
             self._put(model, coded(entries))
 
     def _put(self, model: EmbeddingModel, codes: Sequence[tuple[int, bytes]]) -> None:
-        """Put codes into the cells that take in new ones, each into the nearest."""
+        """Put codes into the nearest of the cells that still accept codes."""
         cells = self._cells.all(model.model_id)
         self._codes.put(model.model_id, placed(codes, cells))
 
@@ -147,7 +147,7 @@ class VectorIndex(Table):
         return cell_sample(self._memories, self._embeddings, model, least=least)
 
     def make_cells(self, model: EmbeddingModel, centres: Sequence[int], *, vectors: int) -> None:
-        # Else somebody was faster.
+        # Otherwise someone was faster.
         if model.is_indexed and 2 * self._cells.made_of(model.model_id) <= vectors:
             self._replace_cells(model, centres, vectors=vectors)
 
@@ -168,13 +168,13 @@ class VectorIndex(Table):
         self._embeddings.set_indexed(model.model_id, is_indexed=False)
 
     def forget_deleted(self) -> None:
-        """Remove the memories whose rows were erased: their codes went with them."""
+        """Remove the memories whose rows were erased: their codes were deleted with them."""
         self._embeddings.dequeue_erased()
 
     # Checking ---------------------------------------------------------------------------------
 
     def models(self) -> list[EmbeddingModel]:
-        """Return the models, with an index or without."""
+        """Return the models, with or without an index."""
         return self._embeddings.models()
 
     def find_problems(self) -> list[Problem]:
@@ -201,7 +201,7 @@ class VectorIndex(Table):
 
     def _count_wrong_codes(self, model: EmbeddingModel) -> int:
         cells = {cell.number for cell in self._cells.all(model.model_id)}
-        # What is in no cell is never looked at.
+        # A code in no cell is never searched.
         codes = {
             row_id: code if cell in cells else b""
             for row_id, (cell, code) in self._codes.codes(model.model_id).items()
@@ -211,7 +211,7 @@ class VectorIndex(Table):
         while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
             wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
             after = page_end(rows[-1][0], after=after)
-        # What waits to be looked at may still be there.
+        # Queued memories may still be there.
         return wrong + len(codes.keys() - self._embeddings.all_queued())
 
     def repair_model(self, model: EmbeddingModel) -> None:

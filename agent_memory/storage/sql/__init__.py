@@ -1,10 +1,10 @@
-"""What SQLite and PostgreSQL have alike: conditions, and the tables here, a module each.
+"""What SQLite and PostgreSQL have in common: conditions, and tables, one module each.
 
-A statement here marks its values as ``?``. What an engine says in its own way, and what it alone
-needs, is added by a class of its own, in the module of that table in its folder.
+Statements here mark their values with ``?``. What an engine writes differently, or alone needs, is
+added by a subclass in the module of that table in its folder.
 """
 
-# Without postponed annotations, of which a NamedTuple would compile each: hooks import this.
+# No postponed annotations: a NamedTuple would compile each of them, and hooks import this.
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ class Table:
 
 
 class Condition(NamedTuple):
-    """What an engine makes of a filter: SQL on ``m``, and the values for its placeholders."""
+    """A filter compiled by an engine: SQL on ``m``, and the values for its placeholders."""
 
     sql: str
     values: tuple[Any, ...] = ()
 
 
 def joined(parts: list[Condition], word: str, *, empty: str) -> Condition:
-    """Return the condition of several with a word between them, and of none the ``empty`` one."""
+    """Join conditions with a word, or return ``empty`` as the condition if there are none."""
     if not parts:
         return Condition(empty)
     if len(parts) == 1:

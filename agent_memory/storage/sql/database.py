@@ -1,4 +1,4 @@
-"""What the tables that SQLite and PostgreSQL have alike ask of the database of either."""
+"""What the tables common to SQLite and PostgreSQL require of the database of either."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from agent_memory.storage.records import Row
 
 
 class SQLDatabase(Protocol):
-    """What the tables ask of the database of either engine."""
+    """What the common tables require of the database of either engine."""
 
     AMONG: str
-    """The SQL of "is one of these", behind a column. ``listed`` makes the value of it."""
+    """The SQL of "is one of these", following a column. ``listed`` makes its value."""
     GREATEST: str
     LEAST: str
     """The functions that return the greatest and the least of their values, none of them NULL."""
     AS_BYTES: str
-    """The SQL of the bytes of a text, whose name is put into it."""
+    """The SQL of the bytes of a text; the text's name is formatted into it."""
     SOURCE_NUMBER: str
     """The column that numbers the rows of ``entity_sources`` and ``relationship_sources``."""
 
@@ -27,16 +27,16 @@ class SQLDatabase(Protocol):
         """Where the memories are, for messages."""
 
     def listed(self, values: Iterable[Any]) -> object:
-        """Return the values that ``AMONG`` stands for, as one."""
+        """Return the values that ``AMONG`` stands for, as a single parameter."""
 
     def savepoint(self) -> AbstractContextManager[None]:
-        """Let what the body did be undone by an error in it, and the transaction go on."""
+        """Let an error in the body undo what the body did, so that the transaction can go on."""
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Execute a statement and return how many rows it changed itself, without triggers."""
+        """Execute a statement and return the number of rows changed directly, without triggers."""
 
     def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        """Execute a statement for each of many value lists."""
+        """Execute a statement for each of many lists of values."""
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return all rows."""

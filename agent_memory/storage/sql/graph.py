@@ -1,7 +1,7 @@
-"""The tables of the graph: entities, relationships, and which memories each was read from.
+"""The tables of the graph: entities, relationships, and the memories each was read from.
 
-A row is out of sight while no memory that says so is there: ``graph_edges`` and ``graph_entities``
-are the views of what is in sight.
+A row is hidden while no memory that says so exists: ``graph_edges`` and ``graph_entities`` are the
+views of what is visible.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ AND lower(trim(g.name)) {{among}} AND {_IN_SCOPE}"""
 
 
 class RunGraph(Protocol):
-    """Queries on the graph as the memories of one run say it."""
+    """Queries on the graph as the memories of one run state it."""
 
     def open_edges(
         self, run_id: str, source_id: str, relationship: str, target_id: str | None
     ) -> list[Row]:
-        """Return what the run says an entity has now: id, target and ``valid_from``."""
+        """Return the run's open relationships of an entity: id, target and ``valid_from``."""
 
     def entities(
         self, run_id: str, *, user_id: str | None, ids: Sequence[str] | None, agent_id: str
     ) -> list[EntityView]:
-        """Return the entities that the run speaks of, in the order in which it came to."""
+        """Return the entities that the run mentions, in the order of their first mention."""
 
 
 class GraphTable(Table):
@@ -55,7 +55,7 @@ class GraphTable(Table):
     @property
     @abstractmethod
     def _agent_id(self) -> str:
-        """Whose memories these are."""
+        """The agent whose memories these are."""
 
     # Names ---------------------------------------------------------------------------------------
     def rows_without_key(self) -> list[Row]:

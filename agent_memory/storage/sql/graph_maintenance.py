@@ -41,7 +41,7 @@ SELECT r.id, o.id FROM relationships AS r JOIN relationships AS o
   ON {_SAY_THE_SAME.format("o", "r")} AND o.seq < r.seq
 WHERE (r.source_id = ? OR r.target_id = ?) AND r.valid_to IS NULL AND o.valid_to IS NULL
 ORDER BY r.seq, o.seq"""
-"""Each open relationship that older ones say, and those that do, the oldest first."""
+"""Each open relationship that repeats older ones, with those older ones, oldest first."""
 _MERGE_EDGE: Final = """
 UPDATE relationships AS kept SET by_hand = {greatest}(kept.by_hand, twin.by_hand),
   confidence = {greatest}(kept.confidence, twin.confidence),
@@ -96,7 +96,7 @@ _IS_SAID: Final = {
   OR EXISTS (SELECT 1 FROM relationships AS e WHERE e.target_id = t.id
     AND {_IS_EDGE_SAID.format("e")}))""",
 }
-"""By table what an export tells of rows ``t``: no memory speaks of the others any more."""
+"""The rows ``t`` that an export writes, by table; no memory mentions the others any more."""
 _SELECT_SAME_ENTITY: Final = """
 SELECT id FROM entities WHERE (id = ? AND user_id IS NOT DISTINCT FROM ?)
   OR (name_key = ? AND user_id IS NOT DISTINCT FROM ?)
@@ -166,7 +166,7 @@ ORDER BY {self._db.SOURCE_NUMBER} ON CONFLICT DO NOTHING"""
             self._db.run(sql, (stamp,))
         for kind in STATEMENT_COLUMNS:
             self._db.run(f"DELETE FROM {kind}_sources WHERE created_at > ?", (stamp,))
-        # A relationship that stays may join entities that a clock that was ahead made.
+        # A relationship that stays may join entities created when the clock was ahead.
         sql = f"DELETE FROM entities AS e WHERE e.created_at > ? AND {_IS_NO_END}"
         self._db.run(sql, (stamp,))
 
@@ -199,7 +199,7 @@ closing_is_undone = 0 WHERE closed_by IS NOT NULL AND {is_lost}"""
         self._db.run(_SWEEP_EDGES)
         self._db.run(_SWEEP_ENTITIES)
 
-    # Writing out and taking in -------------------------------------------------------------------
+    # Export and import ---------------------------------------------------------------------------
     def iterate_entities(self) -> Iterator[dict[str, Any]]:
         for row in self._paged("entities", ENTITY_COLUMNS):
             aliases = self._db.rows(
@@ -222,7 +222,7 @@ WHERE seq > ? AND {_IS_SAID[table]} ORDER BY seq LIMIT ?"""
             after = page_end(rows[-1][-1], after=after)
 
     def _exported_sources(self, kind: str, summary: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the memories behind a row, and what each says otherwise than the row does."""
+        """Return the memories behind a row, and where each says something other than the row."""
         names = ", ".join(("memory_id", "is_undone", *STATEMENT_COLUMNS[kind]))
         sql = f"SELECT {names} FROM {kind}_sources WHERE {kind}_id = ?"
         sql += f" ORDER BY {self._db.SOURCE_NUMBER}"

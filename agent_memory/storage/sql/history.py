@@ -23,7 +23,7 @@ WITH last AS MATERIALIZED (
   GROUP BY memory_id)
 DELETE FROM history AS h WHERE h.changed_at > ? AND NOT EXISTS (
   SELECT 1 FROM last WHERE last.memory_id = h.memory_id AND last.change_id > h.change_id)"""
-"""Changes by a clock that was ahead stay where a change up to the moment builds upon them."""
+"""Changes by a clock that was ahead stay if a change up to the moment builds on them."""
 _SELECT: Final = """
 SELECT change_id, memory_id, event, changed_at, session_id, old_values, new_values FROM history"""
 _INSERT: Final = """
@@ -81,9 +81,9 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
         self._db.run_many(_INSERT, map(row_of_change, changes))
 
     def keep_reviews(self, reviews: Iterable[tuple[str, str]]) -> None:
-        """Keep with the last change of memories, which deleted them, the reviews that they had.
+        """Attach the reviews of deleted memories to their last change, the deletion.
 
-        Those of each are JSON as an export has them; the id follows.
+        Each pair has the reviews, as JSON in the form of an export, and the memory's id.
         """
         self._db.run_many(self._KEEP_REVIEWS, reviews)
 
@@ -114,7 +114,7 @@ AND memory_id {self._db.AMONG}"""
         rows = self._db.rows(sql, (*conditions.values(), limit))
         try:
             return [entry_of_row(row) for row in rows]
-        except (ValueError, TypeError) as error:  # what the schema rules out
+        except (ValueError, TypeError) as error:  # the schema rules that out
             raise StorageCorrupt(
                 f"{self._db.location} is damaged, and its history cannot be read: restore a backup"
             ) from error
@@ -128,10 +128,10 @@ SELECT operation_id, verb, first_change, last_change, done_at, session_id FROM o
 
 
 class OperationTable(Table):
-    """The table of operations: changes that belong together, and what cannot be undone."""
+    """The table of operations: groups of changes made by one verb, and what cannot be undone."""
 
     _LAST_NUMBER: ClassVar[str]
-    """The query of the number that the last change had, be it forgotten since."""
+    """The query for the number of the last change, even if it was deleted since."""
 
     def last_number(self) -> int:
         return int(self._db.value(self._LAST_NUMBER) or 0)
@@ -157,6 +157,6 @@ ORDER BY operation_id DESC LIMIT 1"""
     def last(self) -> Operation | None:
         sql = f"{_SELECT_OPERATION} ORDER BY last_change DESC, operation_id DESC LIMIT 1"
         row = self._db.row(sql)
-        if row is not None and None in row[:4]:  # which the schema rules out
+        if row is not None and None in row[:4]:  # the schema rules that out
             raise StorageCorrupt(f"{self._db.location} is damaged: restore a backup")
         return None if row is None else Operation(*row)

@@ -1,7 +1,7 @@
 """Rows of the table ``memories`` as stored, by column: for undo, import and export.
 
-``records`` makes models of them. Here nothing is read or written but what the columns hold, so that
-what another program wrote stays as it is.
+``records`` turns them into models. Here the columns are read and written unchanged, so that what
+another program wrote stays as it is.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ ORDER BY r.review_id"""
 
 
 class MemoryRowTable(Table):
-    """Rows of the table of memories as they are, by column."""
+    """Stored rows of the table of memories, by column."""
 
     _SELECT_NAMES: ClassVar[str]
-    """The query of the names of the table's columns."""
+    """The query for the names of the table's columns."""
     _HISTORY: ClassVar[type[HistoryTable]]
 
     def foreign_columns(self) -> list[str]:
@@ -55,17 +55,16 @@ class MemoryRowTable(Table):
             after = page_end(rows[-1][0], after=after)
 
     def insert(self, values: Mapping[str, Any]) -> int:
-        # What comes from the history is only as sound as who wrote it: nothing but columns is SQL
-        # here.
+        # Values from the history may have been written by anyone: only known columns get into SQL.
         written = {name: values[name] for name in _COLUMNS if name in values}
         placeholders = ", ".join("?" * len(written))
         sql = f"""INSERT INTO memories ({", ".join(written)}) VALUES ({placeholders})
 RETURNING seq"""
-        with self._db.savepoint():  # undo goes on where a row is refused
+        with self._db.savepoint():  # undo continues if a row is refused
             return int(self._db.rows(sql, tuple(written.values()))[0][0])
 
     def insert_many(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-        # By one statement: with each FTS5 writes out what it holds, which takes longest.
+        # In one statement: with each, FTS5 flushes its data, which takes longest.
         placeholders = f"({', '.join('?' * len(NEW_ROW))})"
         sql = f"""INSERT INTO memories ({", ".join(NEW_ROW)})
 VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
@@ -91,7 +90,7 @@ VALUES {", ".join([placeholders] * len(rows))} RETURNING id, seq"""
     def delete_many(self, memory_ids: Sequence[str]) -> None:
         among, ids = self._db.AMONG, (self._db.listed(memory_ids),)
         rows = self._db.rows(_SELECT_REVIEWS.format(among=among), ids * 2)
-        reviews = kept_reviews(rows, set(memory_ids))  # the rows go with either memory
+        reviews = kept_reviews(rows, set(memory_ids))  # deleting either memory deletes the rows
         self._db.run(f"DELETE FROM memories WHERE id {among}", ids)
         self._HISTORY(self._db).keep_reviews(reviews)
 

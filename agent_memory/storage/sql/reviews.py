@@ -1,4 +1,4 @@
-"""The table ``reviews``: memories that are in question, until somebody decides."""
+"""The table ``reviews``: memories under review, until someone decides."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.
 WHERE r.review_id = ?"""
 
 _OF_OWNER: Final = "m.user_id = ? AND (CAST(? AS TEXT) IS NULL OR m.run_id = ?)"
-"""The values are the user's id, and twice the run's."""
+"""The values are the user's id, and the run's twice."""
 _SELECT_LAST_DECIDED: Final = f"""
 SELECT o.operation_id, o.verb, o.first_change, o.last_change, o.done_at, o.session_id
 FROM operations AS o
@@ -60,7 +60,7 @@ UPDATE reviews SET dismissed_at = NULL WHERE review_id = ? AND dismissed_at IS N
 
 
 class ReviewTable(Table):
-    """The table of memories that are in question."""
+    """The table of memories under review."""
 
     def add(
         self,
@@ -105,8 +105,8 @@ class ReviewTable(Table):
         return 0
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
-        # As in most stores, and asked for hundreds of rows. By the highest number, as PostgreSQL
-        # looks for any one through the reviews of all agents.
+        # Most stores have no reviews, and this is called for hundreds of rows. By the highest
+        # number, since PostgreSQL looks for any row through the reviews of all agents.
         if self._db.value("SELECT max(review_id) FROM reviews") is None:
             return {}
         sql = _SELECT_NEWER.format(among=self._db.AMONG)

@@ -1,7 +1,7 @@
-"""The table ``tombstones``: keyed hashes of the memories that were erased, so that none comes back.
+"""The table ``tombstones``: keyed hashes of erased memories, so that none comes back.
 
-A tombstone holds while the store has nothing of what it is of. ``erase`` makes one, and what is
-said anew removes it; a row that another program wrote stands beside it.
+A tombstone holds while the store has nothing that it matches. ``erase`` makes it, and storing the
+same again removes it; a row that another program wrote exists beside it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Final
 from agent_memory.storage.change_records import Statement, Tombstone, contradictions
 from agent_memory.storage.sql import Table
 
-# A row of each key, without reading all rows: one store has few keys. (There is no min(bytea)
-# before PostgreSQL 18.)
+# One row per key, without reading all rows: a store has few keys. (PostgreSQL has min(bytea) only
+# since version 18.)
 _SELECT_KEYS: Final = """
 WITH RECURSIVE each (key) AS (
   SELECT (SELECT key FROM tombstones ORDER BY key LIMIT 1)
@@ -30,7 +30,7 @@ ON CONFLICT DO NOTHING"""
 
 
 class TombstoneTable(Table):
-    """The table of tombstones, by which what was erased is known."""
+    """The table of tombstones, by which erased things are recognized."""
 
     def keys(self) -> list[bytes]:
         return [key for (key,) in self._db.rows(_SELECT_KEYS)]

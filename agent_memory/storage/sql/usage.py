@@ -1,4 +1,4 @@
-"""Queries on the use and the number of memories, which retention needs."""
+"""Queries on the use and the number of memories, for retention."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from agent_memory.models.times import format_time
 from agent_memory.storage.change_records import Amount, Usage
 from agent_memory.storage.sql import Table
 
-# A kind that another program made up is a learning, as it is when the memory is read.
+# A kind made up by another program counts as a learning, as it does when the memory is read.
 _KIND: Final = "CASE WHEN m.kind IN ('core', 'task') THEN m.kind ELSE 'learning' END"
 _LAST_USED: Final = "{greatest}(m.updated_at, coalesce(m.last_accessed, ''))"
 _IS_PROTECTED: Final = "(m.importance = 'high' OR s.reason IS NOT DISTINCT FROM 'promoted')"
-# A task's metadata as bytes: a text that is not UTF-8 must not keep the others from being read.
+# A task's metadata as bytes: a text that is not UTF-8 must not prevent reading the others.
 _SELECT_USES: Final = f"""
 SELECT seq, kind, last_used, updated_at, access_count, size, is_protected OR last_used > ?,
   CASE kind WHEN 'task' THEN {{task_metadata}} END
@@ -39,7 +39,7 @@ ORDER BY {_LAST_USED}, m.access_count, m.seq LIMIT ?"""
 
 
 class UsageQueries(Table):
-    """Queries on the use of each memory, and on the number and size of each kind."""
+    """Queries on how each memory is used, and on the number and size of each kind."""
 
     def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
         sql = _SELECT_USES.format(

@@ -1,6 +1,7 @@
-"""Vectors that are compared with each query, all at once, by numpy.
+"""Vectors compared with each query by numpy, all at once.
 
-A model in this process has loaded it, or SQL compares them: numpy is of no use for itself here.
+Only if a model in this process has loaded numpy; otherwise SQL compares them: loading it just for
+this does not pay.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from collections.abc import Sequence
 from typing import Final
 
 MOST_KEPT: Final = 2
-"""Users of which the vectors are kept: those of one are 7 MB of 1,000,000 memories."""
+"""Users whose vectors are cached: those of one are 7 MB of 1,000,000 memories."""
 
 
 def can_compare() -> bool:
-    """Return whether this process has loaded numpy: to load it takes longer than a search."""
-    return sys.modules.get("numpy") is not None  # with None it may not be loaded
+    """Return whether this process has loaded numpy: loading it takes longer than a search."""
+    return sys.modules.get("numpy") is not None  # None there forbids importing it
 
 
 class ComparedVectors:
-    """Rows and their vectors, quantized and of so many numbers, one behind the other."""
+    """Rows and their quantized vectors of ``dimensions`` numbers, concatenated."""
 
     def __init__(self, row_ids: Sequence[int], vectors: bytes, dimensions: int) -> None:
         import numpy as np  # noqa: PLC0415 - see above
@@ -30,12 +31,12 @@ class ComparedVectors:
         self._lengths = np.sqrt(np.maximum(squares, 1))
 
     def nearest(self, direction: bytes, limit: int) -> list[int]:
-        """Return the rows whose vectors point most the same way, in any order."""
+        """Return the ``limit`` rows with vectors of the most similar directions, in any order."""
         import numpy as np  # noqa: PLC0415 - see above
 
         if not self._row_ids:
             return []
-        # Exact: 32 bits hold the products of 130,000 numbers.
+        # Exact: 32 bits hold the sum of products of 130,000 numbers.
         asked = np.frombuffer(direction, np.int8)
         cosines = np.einsum("ij,j->i", self._numbers, asked, dtype=np.int32) / self._lengths
         places = np.argpartition(-cosines, min(limit, len(cosines)) - 1)[:limit]

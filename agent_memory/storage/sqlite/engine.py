@@ -1,6 +1,6 @@
 """The SQLite engine: one open file, its tables and indexes, and what only a file can do.
 
-A table is imported when it is first used: a search needs half of them, and starts twice as fast.
+A table is imported on first use: a search needs half of them, and starts twice as fast.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class SQLiteEngine:
 
     @cached_property
     def memory_rows(self) -> MemoryRowTable:
-        """Rows of the table of memories as they are, by column."""
+        """Stored rows of the table of memories, by column."""
         from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable  # noqa: PLC0415
 
         return MemoryRowTable(self.database)
@@ -101,7 +101,7 @@ class SQLiteEngine:
 
     @cached_property
     def reviews(self) -> ReviewTable:
-        """The table of memories that are in question."""
+        """The table of memories under review."""
         from agent_memory.storage.sql.reviews import ReviewTable  # noqa: PLC0415
 
         return ReviewTable(self.database)
@@ -141,7 +141,7 @@ class SQLiteEngine:
 
     @cached_property
     def event_log(self) -> EventFile:
-        from agent_memory.runtime.event_log import EventFile  # noqa: PLC0415 - of events alone
+        from agent_memory.runtime.event_log import EventFile  # noqa: PLC0415 - only for events
 
         return EventFile(self.database.path)
 
@@ -187,7 +187,7 @@ class SQLiteEngine:
 
     @property
     def can_write(self) -> bool:
-        """Whether the file may be written, as far as was seen when it was last looked at."""
+        """Whether the file may be written, as of the last time it was examined."""
         return self.database.can_write
 
     def read(self) -> contextlib.AbstractContextManager[None]:
@@ -206,7 +206,7 @@ class SQLiteEngine:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[SQLiteEngine]:
-        """Give the body an engine on a connection of its own, in one view: nobody waits for it."""
+        """Give the body an engine with its own connection, in one snapshot; nobody waits for it."""
         database = self.database
         own = Database(database.path, create=False, read_only=True, agent_id=database.agent_id)
         with contextlib.closing(own), own.read():
@@ -217,7 +217,7 @@ class SQLiteEngine:
         return locked(beside(self.database.path, "-migration"), busy=busy)
 
     def close(self) -> None:
-        """Close the file. Closing twice is fine; using it afterwards is ``StorageClosed``."""
+        """Close the file. Closing twice is fine; using it afterwards raises ``StorageClosed``."""
         self.database.close()
 
     # Schema -----------------------------------------------------------------------------------
@@ -240,9 +240,10 @@ class SQLiteEngine:
             self.agent.create(agent_id, now=now)
 
     def _refuse_unfinished(self) -> None:
-        """Raise ``StorageLocked`` where not all rows of a move have arrived.
+        """Raise ``StorageLocked`` if not all rows of a move have arrived.
 
-        Taken for a store, it had a third of the memories, and the move could not go on.
+        When such a file was taken for a store, it had a third of the memories, and the move could
+        not be resumed.
         """
         if self.agent.identity() is None and not self.memories.is_empty():
             raise StorageLocked(
@@ -266,7 +267,7 @@ class SQLiteEngine:
         """The version of SQLite in use."""
         return library_version()
 
-    # Care -------------------------------------------------------------------------------------
+    # Maintenance ------------------------------------------------------------------------------
 
     def check(self, *, repair: bool, back_up: Callable[[], object]) -> CheckReport:
         from agent_memory.storage.sqlite.maintenance.check import check  # noqa: PLC0415

@@ -13,7 +13,7 @@ from agent_memory.storage.sqlite.maintenance import backup, check_indexes
 from agent_memory.storage.sqlite.tables import Table
 
 _MANY: Final = 500
-"""Changes from which on it is quicker to build the indexes anew than to keep them up to date."""
+"""From this many changes on, rebuilding the indexes is faster than keeping them up to date."""
 
 
 class FileOperations(Table):
@@ -65,9 +65,9 @@ class FileOperations(Table):
     def rewriting(self, changed: Sequence[str], *, kept: Sequence[str]) -> Iterator[None]:
         """Let the body rewrite many memories, then rebuild indexes. Must run inside ``write()``.
 
-        ``changed`` are the ids of all of them, ``kept`` of those that are there afterwards.
+        ``changed`` are the ids of all of them, ``kept`` of those that exist afterwards.
         """
-        # Triggers would keep the indexes in step row by row: 15 s for 100,000 of them.
+        # Triggers would update the indexes row by row: 15 s for 100,000 rows.
         triggers = check_indexes.drop_triggers(self._db) if len(changed) >= _MANY else []
         yield
         if triggers:

@@ -43,7 +43,7 @@ __all__ = [
 
 @contextlib.contextmanager
 def private_copy(source: Path) -> Iterator[Path]:
-    """Make a copy of a store in a private folder; it goes with the body."""
+    """Copy a store into a private folder, which is deleted after the body."""
     with private_folder() as folder:
         copy = folder / source.name
         with translated_errors(copy):
@@ -55,7 +55,7 @@ def private_copy(source: Path) -> Iterator[Path]:
 def _disarm(copy: Path) -> None:
     """Drop the foreign triggers and views of a copy; none of them runs here.
 
-    Where that is not enough, the copy can be read, but not written.
+    If that is not enough, the copy can be read, but not written.
     """
     with contextlib.closing(schema.open_vetted(copy, create=False)) as database:
         if not database.can_write:

@@ -1,6 +1,6 @@
 """Filters compiled to SQL conditions on the table ``memories AS m``.
 
-Every key and value is bound. What is put together into SQL is the text of this module alone.
+Every key and value is bound. SQL is assembled only from text in this module.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,22 +32,23 @@ _AMONG_TAGGED: Final = "m.seq IN (SELECT t.seq FROM memory_tags AS t WHERE"
 _OF_USER: Final = "m.user_id = ?"
 _PLAIN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789 _.:/-")
 _ESCAPED: Final = '"u00" *'
-"""What the index makes of any of these that somebody wrote as JSON may be: ``\\u006b`` for "k"."""
+"""What the index makes of any of these if someone wrote it as a JSON escape: ``\\u006b`` for
+"k"."""
 
 
 def with_tags_looked_up(condition: Condition, row_id: str = "m.seq") -> Condition:
-    """Return a condition that looks for each tag at each row, whose number is in a column.
+    """Return a condition that looks up each tag by row, whose number is in the column ``row_id``.
 
-    Else SQLite first lists all the memories that have the tag, and may go by that list.
+    Otherwise SQLite first lists all memories with the tag, and may go by that list.
     """
     looked_up = f"(SELECT count(*) FROM memory_tags AS t WHERE t.seq = {row_id} AND"
     return condition._replace(sql=condition.sql.replace(_AMONG_TAGGED, looked_up))
 
 
 def with_users_listed(condition: Condition, row_id: str) -> Condition:
-    """Return a condition that tests a row by the list of those that a user has, before others.
+    """Return a condition that tests a row against the list of a user's rows before other tests.
 
-    For that its number is in a column of a table that is gone through first.
+    Its number must be in a column of a table that is scanned first.
     """
     listed = f"{row_id} IN (SELECT u.seq FROM memories AS u WHERE u.user_id = ?)"
     return condition._replace(sql=condition.sql.replace(_OF_USER, listed))
@@ -64,10 +65,10 @@ def tags_of(filters: Filter) -> list[str]:
 
 
 def match_of_tags(filters: Filter) -> str:
-    """Return an FTS5 query for the tags that all must have that pass a filter.
+    """Return an FTS5 query for the tags that every memory passing a filter must have.
 
-    It is empty where there are none such, or where the index may have one in another way: there
-    stands the JSON that somebody wrote, who may have escaped a sign, or a letter outside ASCII.
+    It is empty if there are none, or if the index may hold a tag in another form: it indexes the
+    JSON as someone wrote it, who may have escaped a character, or a letter outside ASCII.
     """
     if isinstance(filters, HasTag):
         is_plain = _PLAIN.issuperset(filters.tag) and any(map(str.isalnum, filters.tag))
@@ -79,7 +80,7 @@ def match_of_tags(filters: Filter) -> str:
 
 
 def users_of(filters: Filter) -> list[str]:
-    """Return the users whose memories alone a filter asks for."""
+    """Return the users to whose memories a filter is restricted."""
     parts = filters.parts if isinstance(filters, All) else (filters,)
     equal = [part for part in parts if isinstance(part, Equals) and part.column == "user_id"]
     return [str(part.value) for part in equal]
@@ -87,7 +88,7 @@ def users_of(filters: Filter) -> list[str]:
 
 @singledispatch
 def compiled(filters: Filter) -> Condition:
-    """Return the condition of a filter."""
+    """Return the SQL condition of a filter."""
     raise TypeError(f"{type(filters).__name__} is no filter that SQLite knows")
 
 
@@ -95,7 +96,7 @@ def compiled(filters: Filter) -> Condition:
 def _(filters: All) -> Condition:
     condition = joined([compiled(part) for part in filters.parts], " AND ", empty="1")
     if any(isinstance(part, AmongIds) for part in filters.parts):
-        # Else SQLite goes through all that a user has, for the sake of a few ids.
+        # Otherwise SQLite scans all memories of a user for a few ids.
         condition = condition._replace(sql=condition.sql.replace("m.user_id", "+m.user_id"))
     return condition
 
@@ -113,7 +114,7 @@ def _(filters: Not) -> Condition:
 
 @compiled.register
 def _(filters: Equals) -> Condition:
-    # A column's name comes from ``storage.filters`` alone.
+    # The column name comes only from ``storage.filters``.
     return Condition(f"m.{filters.column} = ?", (filters.value,))
 
 
@@ -133,7 +134,7 @@ def _(filters: InCategories) -> Condition:
 
 
 def _one_of(sql: str, names: Sequence[str]) -> Condition:
-    """Compare in any case; outside ASCII SQLite knows none, and Python is asked for each row."""
+    """Compare ignoring case; SQLite does so only for ASCII, else Python is called for each row."""
     among = "IN (SELECT value FROM json_each(?))"
     if all(map(str.isascii, names)):
         return Condition(f"{sql} COLLATE NOCASE {among}", (to_json(list(names)),))
@@ -145,7 +146,7 @@ def _one_of(sql: str, names: Sequence[str]) -> Condition:
 
 @compiled.register
 def _(filters: HasTag) -> Condition:
-    # SQLite leaves capitals outside ASCII as a program other than this one wrote them.
+    # SQLite does not lower capitals outside ASCII that another program wrote.
     tag = filters.tag
     same, value = (
         ("t.tag = ?", tag)
@@ -157,7 +158,7 @@ def _(filters: HasTag) -> Condition:
 
 @compiled.register
 def _(filters: Archived) -> Condition:
-    # "<> 0", for which there is an index: SQLite does not see that 1 is not 0.
+    # "<> 0" because it has an index: SQLite does not infer that 1 is not 0.
     return Condition("m.archived <> 0" if filters.archived else "m.archived = 0")
 
 
@@ -202,8 +203,8 @@ def _(filters: InMetadata) -> Condition:
 
 def _at(path: list[str], test: Condition) -> Condition:
     """Return the condition that ``test`` holds for the value at a path in the metadata."""
-    # A value that is no object (or metadata that is no JSON) is taken for an empty one: json_each
-    # would fail the whole search for the sake of one row.
+    # A value that is not an object (or metadata that is not JSON) counts as an empty object:
+    # otherwise json_each would fail the whole search because of one row.
     sources = ["json_each(CASE WHEN json_valid(m.metadata) THEN m.metadata ELSE '{}' END) AS j0"]
     sources += [
         f"json_each(CASE j{n}.type WHEN 'object' THEN j{n}.value ELSE '{{}}' END) AS j{n + 1}"
@@ -217,8 +218,8 @@ def _at(path: list[str], test: Condition) -> Condition:
     )
 
 
-# What holds of a value, which is written "@" until its place is known. JSON's types are kept apart:
-# true is not 1, and a list is not null.
+# Conditions on a value, written "@" until its position is known. JSON's types are kept apart: true
+# is not 1, and a list is not null.
 
 _TYPES: Final[dict[type, str]] = {
     bool: "('true', 'false')",
@@ -239,7 +240,7 @@ def _equal(value: object) -> Condition:
 
 def _compared(sign: str) -> Callable[[object], Condition]:
     def compare(value: object) -> Condition:
-        # SQLite puts every text after every number: only like is compared with like.
+        # SQLite sorts every text after every number: only values of one type are compared.
         return Condition(f"@.type IN {_TYPES[type(value)]} AND @.atom {sign} ?", (value,))
 
     return compare

@@ -1,4 +1,4 @@
-"""What was read of memories, kept for the next search for as long as no memory changes."""
+"""Caches values read from memories for the next search, until a memory changes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ Value = TypeVar("Value")
 
 
 class KeptRows(Generic[Key, Value]):
-    """Values by row id or another key, ``most`` and those of one more search.
+    """Values by row id or another key: ``most`` of them, plus those of one more search.
 
-    Then all are read anew.
+    After that, all are read again.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        # One object: a thread must not be given the values of another stamp.
+        # A single object: a thread must not get the values of another stamp.
         self._kept: tuple[Hashable, dict[Key, Value]] = (None, {})
 
     def current(self, stamp: Hashable) -> dict[Key, Value]:
-        """Return the values that still hold, to be added to; ``stamp`` is ``Statements.stamp``."""
+        """Return the values still valid, to be added to; ``stamp`` is ``Statements.stamp``."""
         if stamp is None:
             return {}
         kept_stamp, values = self._kept
@@ -31,5 +31,5 @@ class KeptRows(Generic[Key, Value]):
         return values
 
     def forget(self, key: Key) -> None:
-        """Let a value be read anew."""
+        """Drop a value, so that it is read again."""
         self._kept[1].pop(key, None)

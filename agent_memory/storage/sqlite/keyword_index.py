@@ -1,4 +1,4 @@
-"""The keyword index (FTS5): terms of a query, and the memories that share the rarest of them."""
+"""The keyword index (FTS5): terms of a query, and the memories that contain the rarest of them."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -22,27 +22,28 @@ from agent_memory.storage.sqlite.tables.memories import MemoryTable
 from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks, unasked_counts
 
 MOST_KEPT: Final = 16_000_000
-"""Bytes of texts and their words that are kept for the next search, about: then those read first
-go. To cut the same texts up again took a search of short ones a third of its time, of Japanese,
-whose pairs SQL makes, nearly all."""
+"""The approximate size in bytes of texts and their words that are cached for the next search;
+beyond it, those read first are evicted. Tokenizing the same texts again took a search of short ones
+a third of its time; of Japanese ones, whose pairs SQL makes, nearly all."""
 
 MOST_CURRENT: Final = 100_000
-"""Memories of which is remembered that they are as they were when their words were kept."""
+"""Memories remembered as unchanged since their words were cached."""
 
 MOST_FREQUENCIES: Final = 20_000
-"""Words of which is kept in how many memories they stand."""
+"""Words for which the number of memories is cached."""
 
 MANY_MATCHES: Final = 1_000
-"""From so many on it is asked which way to the best of them under a filter is the quickest."""
+"""From this many matches on, the quickest way to the best of them under a filter is chosen."""
 MANY_TAGGED: Final = 8
-"""So many memories that have a tag FTS5 counts while a tag is looked up at one that matches."""
+"""FTS5 counts this many memories with a tag in the time that it takes to look up a tag at one
+match."""
 MANY_ARCHIVED: Final = 200
-"""From so many on what is archived is not listed for each search."""
+"""From this many on, archived memories are not listed for each search."""
 _SIZE_BESIDE: Final = 500
-"""Bytes of the tags, the time, and what holds it all together."""
+"""Bytes for the tags, the time, and the objects themselves."""
 
 _UNSTEMMED_ENDINGS: Final = ("", "e", "s", "es", "y", "ed", "ing", "er", "ity", "ation")
-"""What is put after a stem until FTS5 makes that stem of it again."""
+"""Endings to append to a stem until FTS5 reduces the result to that stem."""
 
 _SELECT_FREQUENCY_OF_PREFIX: Final = """
 SELECT sum(doc) FROM memory_words WHERE term >= ? AND term < ?"""
@@ -54,18 +55,18 @@ WHERE v.term >= p.value AND v.term < p.value || char(0x10FFFF)"""
 _SELECT_CANDIDATES: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition} ORDER BY {order} LIMIT ?"""
-# The tag is asked of the index for itself: beside the words it would count in the score.
+# The tag is matched in a query of its own: beside the words it would count in the score.
 _SELECT_TAGGED: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ?1 AND +i.rowid IN
   (SELECT rowid FROM memory_index WHERE memory_index MATCH '(' || ?1 || ') AND ' || ?2)
   AND {condition} ORDER BY bm25(memory_index) LIMIT ?"""
-# Ordered by ``rank``, or joined with the memories, it takes half as long again.
+# Ordered by ``rank``, or joined with the memories, this takes half as long again.
 _SELECT_BEST_OF_ALL: Final = """
 SELECT rowid FROM memory_index
 WHERE memory_index MATCH ? AND +rowid NOT IN (SELECT seq FROM memories AS m WHERE {condition})
 ORDER BY bm25(memory_index) LIMIT ?"""
-# The limit lets SQLite keep the order of the inner query, and read no more memories than it needs.
+# The limit makes SQLite keep the order of the inner query, and read no more memories than needed.
 _SELECT_BEST: Final = """
 SELECT i.rowid FROM
   (SELECT rowid FROM memory_index WHERE memory_index MATCH ? ORDER BY rank LIMIT -1) AS i
@@ -73,20 +74,20 @@ CROSS JOIN memories AS m NOT INDEXED ON m.seq = i.rowid WHERE {condition} LIMIT 
 _SELECT_POSTINGS: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition}"""
-# The rows that pass are listed once for all terms. Without the plus FTS5 would begin anew for each.
+# The rows that pass are listed once for all terms. Without the plus FTS5 would restart for each.
 _SELECT_POSTINGS_AMONG: Final = """
 SELECT t.key, i.rowid FROM json_each(?) AS t CROSS JOIN memory_index AS i
 WHERE memory_index MATCH t.value
   AND +i.rowid IN (SELECT m.seq FROM memories AS m WHERE {condition})"""
 _FEW_OF: Final = 8
-"""Memories of a file of which one is an owner's, so that the owner's rows are looked up first: of
-1,000,000 memories 25,000 are a user's, and those of the user that have a word that stands in
-130,000 are found in 8 ms, where to read each of the 130,000 took 130."""
+"""If at most one in this many memories is an owner's, the owner's rows are looked up first: of
+1,000,000 memories, 25,000 belong to a user, and those among them with a word that is in 130,000 are
+found in 8 ms; reading each of the 130,000 took 130."""
 _SELECT_EXAMPLES: Final = """
 SELECT m.content || ' ' || m.tags
 FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition} ORDER BY i.rowid DESC LIMIT ?"""
-# What a memory's words are made of, and what the index makes of its time and of dense scripts.
+# The texts of a memory's words, and what the index makes of its time and of dense scripts.
 _SELECT_TEXTS: Final = """
 SELECT m.seq, m.content, m.tags, m.timestamp, t.dates || ' ' || t.pairs
 FROM memories AS m NOT INDEXED CROSS JOIN memory_text AS t ON t.seq = m.seq
@@ -97,9 +98,9 @@ FROM memories AS m NOT INDEXED WHERE m.seq IN (SELECT value FROM json_each(?))""
 
 
 class _KeptText(NamedTuple):
-    """The words of a memory, which are current as long as its row is still ``source``.
+    """The cached words of a memory, which are current as long as its row still equals ``source``.
 
-    ``unasked`` is what is told of it without any term; ``size`` is about how many bytes it takes.
+    ``unasked`` are its counts without any term; ``size`` is its approximate size in bytes.
     """
 
     source: Row
@@ -109,7 +110,7 @@ class _KeptText(NamedTuple):
 
 
 class _MatchQuery(NamedTuple):
-    """A query for the best matches, its condition, and what FTS5 is asked for tags, if anything."""
+    """A query for the best matches, its condition, and the FTS5 query for tags, if any."""
 
     sql: str
     condition: Condition
@@ -150,9 +151,9 @@ class KeywordIndex(Table):
         return int(self._db.value(_SELECT_FREQUENCY_OF_PREFIX, bounds) or 0)
 
     def _docs(self, words: Iterable[str]) -> dict[str, int]:
-        """Return in how many memories words stand, some others too.
+        """Return the number of memories that contain each word; others may be included.
 
-        FTS5 goes through all that have a word: 0.1 ms for one of 100,000 memories.
+        FTS5 visits all that contain a word: 0.1 ms for one in 100,000 memories.
         """
         kept = self._frequencies.current(self._db.stamp())
         missing = [word for word in words if word not in kept]
@@ -185,9 +186,9 @@ class KeywordIndex(Table):
         return [text for (text,) in self._db.rows(sql, (match, *condition.values, limit))]
 
     def _few_texts(self, filters: Filter) -> FewTexts | None:
-        """Return the texts of the memories that pass; ``None`` where they are many.
+        """Return the texts of the memories that pass; ``None`` if they are many.
 
-        A search asks for them a dozen times, for its words, their forms, and the postings of each.
+        A search needs them a dozen times, for its words, their forms, and the postings of each.
         """
         return self._db.once(("few texts", repr(filters)), lambda: self._read_few_texts(filters))
 
@@ -206,11 +207,11 @@ class KeywordIndex(Table):
         needed: int,
         limit: int,
     ) -> tuple[list[int], list[Term]]:
-        """Return the rows that match best by FTS5's own measure, and the terms left out of it.
+        """Return the rows that match best by FTS5's own score, and the terms left out of it.
 
-        The rows come best first, ``limit`` at most. The terms left out are the commonest, whose
-        matches are too many to score. They are asked for only when the others leave less than
-        ``needed`` rows, and then the newest that have them follow.
+        The rows come best first, ``limit`` at most. The terms left out are the most common, with
+        too many matches to score. They are used only if the others leave fewer than ``needed``
+        rows; then the newest rows that contain them follow.
         """
         budget = query_terms.scan_budget(self._memories, filters, frequencies, limit)
         chosen, common = query_terms.rarest_of(terms, frequencies, budget)
@@ -233,8 +234,8 @@ class KeywordIndex(Table):
         """Return the quickest query for the best of ``most`` matches.
 
         Sorted by FTS5 itself, every match is scored; otherwise only those that pass the condition.
-        Where those are many, it is quicker to score all, and to read the best of them until enough
-        have passed: to read a memory takes longer than to score it.
+        If those are many, it is quicker to score all, and to read the best until enough have
+        passed: reading a memory takes longer than scoring it.
         """
         condition = compiled(filters)
         if not filters.is_narrowing:
@@ -246,7 +247,7 @@ class KeywordIndex(Table):
         if tags := tags_of(filters):
             tagged = self._memories.tagged(tags, limit=MANY_TAGGED * most)
             match = match_of_tags(filters) if tagged < MANY_TAGGED * most else ""
-            # The tag is looked for before the memory is read.
+            # The tag is looked up before the memory is read.
             looked_up = with_tags_looked_up(condition, "i.rowid")
             return (
                 _MatchQuery(_SELECT_TAGGED, looked_up, match)
@@ -266,9 +267,9 @@ class KeywordIndex(Table):
         return [row for (row,) in self._db.rows(sql, (*asked, *query.condition.values, limit))]
 
     def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
-        """Return, for each term, the rows that have it, of the memories that pass the filters.
+        """Return, for each term, the rows that contain it, of memories that pass the filters.
 
-        Where few pass, their texts are read: see ``FEW_TEXTS``.
+        If few pass, their texts are read: see ``FEW_TEXTS``.
         """
         texts = self._few_texts(filters)
         if texts is not None:
@@ -301,9 +302,9 @@ class KeywordIndex(Table):
         return matches
 
     def _unstemmed(self, tokens: Sequence[str]) -> dict[str, str]:
-        """Return, for words as the index has them, some word that FTS5 makes such a one of.
+        """Return, for words as the index holds them, some word that FTS5 stems to each.
 
-        It stems what it is asked for: of "databas" it makes "databa".
+        FTS5 stems what it is given: "databas" becomes "databa".
         """
         guesses = [token + ending for token in tokens for ending in _UNSTEMMED_ENDINGS]
         stems = zip(guesses, self.tokens(guesses), strict=True)
@@ -325,7 +326,7 @@ class KeywordIndex(Table):
         return counts
 
     def _texts(self, row_ids: Sequence[int]) -> dict[int, _KeptText]:
-        """Return the words of some memories, cut up where they are not kept."""
+        """Return the words of memories, tokenizing those that are not cached."""
         kept = self._kept
         known = [row_id for row_id in row_ids if row_id in kept]
         sources = self._db.rows(_SELECT_SOURCES, (to_json(known),)) if known else []
@@ -343,7 +344,7 @@ class KeywordIndex(Table):
         return texts
 
     def _cut_up(self, row_ids: Sequence[int]) -> Iterable[tuple[Row, str, list[str]]]:
-        """Yield of some memories the row that the words are made of, the text, and its words."""
+        """Yield, for each memory, the row that its words are made from, the text, and its words."""
         rows = self._db.rows(_SELECT_TEXTS, (to_json(row_ids),)) if row_ids else []
         texts = [f"{content} {tags} {rest}" for _, content, tags, _, rest in rows]
         for row, text, words in zip(rows, texts, self._db.tokenize(texts), strict=True):

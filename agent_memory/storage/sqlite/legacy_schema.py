@@ -1,8 +1,8 @@
 """Upgrades files whose migrations were edited after they were applied, before these were frozen.
 
-A file that was made with an earlier text of a migration has the same tables, with other comments,
-constraints, indexes and triggers. All of ours are made anew inside the transaction that upgrades
-the file: the tables are renamed, created as the shipped migrations create them, filled, dropped.
+A file made with an earlier text of a migration has the same tables, with different comments,
+constraints, indexes and triggers. All of ours are re-created inside the transaction that upgrades
+the file: the tables are renamed, created as in the shipped migrations, filled, and dropped.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEGACY_HASHES: Final = frozenset(
         "319cef9d31b7305c56375140adb47672925379f051634a798664662833ee908d",  # 0012_reviews
     }
 )
-"""SHA-256 of each earlier text of a migration. There will be no other: migrations are frozen."""
+"""SHA-256 of each earlier text of a migration. There will be no others: migrations are frozen."""
 
 _PREFIX: Final = "legacy_"
 _SELECT_ON_TABLES: Final = """
@@ -47,17 +47,17 @@ _SELECT_COLUMNS: Final = "SELECT name, type FROM pragma_table_info(?)"
 _MISSING_VALUES: Final = {
     ("reviews", "version"): "(SELECT version FROM memories WHERE memories.seq = legacy_reviews.seq)"
 }
-"""Values of the columns that an earlier text did not have, where they have no default."""
+"""Values of columns without a default that an earlier text lacked."""
 _INHERIT_FLOORS: Final = """
 UPDATE embedding_models SET similarity_floor = NULL WHERE similarity_floor IN (0.38, 0.4)"""
-"""Earlier texts of 0009 wrote the default as a number, as if somebody had chosen it."""
+"""Earlier texts of 0009 wrote the default as a number, as if someone had chosen it."""
 
 
 def recreate(database: Database, shipped: ShippedSchema) -> None:
-    """Create all objects of a file's version anew, and keep the rows of its tables.
+    """Re-create all objects of a file's version, keeping the rows of its tables.
 
     Must run inside ``write(vetted=False)``: no trigger runs. The keyword index is empty afterwards.
-    Triggers and indexes that somebody else put on our tables go with them.
+    Triggers and indexes that someone else put on our tables are dropped.
     """
     sequences = database.rows("SELECT name, seq FROM sqlite_sequence")
     tables = _put_aside(database, [*shipped.names("table"), *shipped.names("view")])
@@ -65,9 +65,9 @@ def recreate(database: Database, shipped: ShippedSchema) -> None:
         database.run(sql)
     for name in tables:
         _fill(database, name)
-    for name in reversed(tables):  # what refers to others goes before these
+    for name in reversed(tables):  # referring tables before those they refer to
         database.run(f"DROP TABLE {_PREFIX}{name}")
-    for name, seq in sequences:  # no number is used twice, be its row gone
+    for name, seq in sequences:  # no number is reused, even if its row is gone
         database.run("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
         database.run("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, seq))
     if "embedding_models" in tables:
@@ -75,14 +75,14 @@ def recreate(database: Database, shipped: ShippedSchema) -> None:
 
 
 def _put_aside(database: Database, names: Sequence[str]) -> list[str]:
-    """Rename the tables of these names, drop what stands on them; return the tables, in order."""
+    """Rename the tables of these names, drop what depends on them; return the tables, in order."""
     existing = database.rows(_SELECT_NAMED, (to_json(list(names)),))
     tables = [name for kind, name, is_virtual in existing if kind == "table" and not is_virtual]
     dropped = [(kind, name) for kind, name, is_virtual in existing if kind == "view" or is_virtual]
     dependents = database.rows(_SELECT_ON_TABLES, (to_json(list(names)),))
     for kind, name in [*dependents, *reversed(dropped)]:
         database.run(f"DROP {kind} main.{quoted(name)}")
-        if kind == "view":  # one that stood in for it while it was not trusted
+        if kind == "view":  # the temporary one that replaced it while it was not trusted
             database.run(f"DROP VIEW IF EXISTS temp.{quoted(name)}")
     for name in tables:
         database.run(f"ALTER TABLE {name} RENAME TO {_PREFIX}{name}")
@@ -90,7 +90,7 @@ def _put_aside(database: Database, names: Sequence[str]) -> list[str]:
 
 
 def _fill(database: Database, table: str) -> None:
-    """Copy the rows of a table that was put aside, with the columns that somebody added to it."""
+    """Copy the rows of a renamed table, including columns that someone else added."""
     old: dict[str, str] = dict(database.rows(_SELECT_COLUMNS, (f"{_PREFIX}{table}",)))
     new: dict[str, str] = dict(database.rows(_SELECT_COLUMNS, (table,)))
     for name in old.keys() - new.keys():

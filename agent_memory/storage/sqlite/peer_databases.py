@@ -1,4 +1,4 @@
-"""What is asked of the databases of other programs: a table of queries, and nothing is written."""
+"""Queries on the databases of other programs, in a table; nothing is written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agent_memory.storage.sqlite.connection.foreign_file import ForeignFile, cop
 
 
 class PeerTable(NamedTuple):
-    """A table of another program: what is asked of it, and the columns by which it is known."""
+    """A table of another program: the query on it, and the columns that identify it."""
 
     name: str
     sql: str
@@ -25,13 +25,13 @@ def _all(name: str, marks: str, order: str = "rowid") -> PeerTable:
     return PeerTable(name, f"SELECT * FROM {name} ORDER BY {order}", frozenset(marks.split()))
 
 
-# A file is of the first program of which it has all tables that are not optional: the first one.
+# A file belongs to the first program whose first table it has; further tables are optional.
 _PEERS: Final[Mapping[str, tuple[PeerTable, ...]]] = {
     "mcp-memory-service": (_all("memories", "content_hash content memory_type tags"),),
     "mem0": (
         PeerTable(
             "history",
-            # The newest row of each memory: with a single max() the columns are those of its row.
+            # The newest row of each memory: with a single max(), SQLite takes that row's columns.
             "SELECT *, max(rowid) AS newest, count(*) AS versions FROM history"
             " GROUP BY memory_id ORDER BY newest",
             frozenset({"memory_id", "old_memory", "new_memory", "event"}),
@@ -66,7 +66,7 @@ _PEERS: Final[Mapping[str, tuple[PeerTable, ...]]] = {
 
 
 def peer_of(path: Path) -> str | None:
-    """Return whose database a file is, ``None`` for nobody's that is known."""
+    """Return which program's database a file is, or ``None`` if it is no known program's."""
     with contextlib.suppress(StorageError):
         with schema_of(path) as file:
             tables = file.tables()
@@ -82,14 +82,14 @@ def peer_of(path: Path) -> str | None:
 def peer_rows(path: Path, peer: str) -> Iterator[Iterator[tuple[str, dict[str, object]]]]:
     """Give the body the rows of a program's tables, each with its table's name.
 
-    Raises ``ValidationError`` where it is not that program's.
+    Raises ``ValidationError`` if the file is not that program's.
     """
     with private_folder() as folder, copied(path, folder) as file:
         tables = file.tables()
         first, *_ = _PEERS[peer]
         if not _has(tables, first):
             missing = ", ".join(sorted(first.marks - tables.get(first.name, set())))
-            message = f"{path}: is no database of {peer}: its table {first.name} has no {missing}"
+            message = f"{path} is not a database of {peer}: its table {first.name} has no {missing}"
             raise ValidationError(message)
         yield _rows(file, [table for table in _PEERS[peer] if _has(tables, table)])
 

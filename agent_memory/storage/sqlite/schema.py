@@ -1,8 +1,8 @@
-"""The schema: reads the migrations, applies the pending ones, refuses files that do not fit.
+"""The schema: reads the migrations, applies pending ones, refuses files that do not match.
 
-All of it is in ``migrations/NNNN_name.sql``. Pending ones are applied in one transaction, each
-with a record of its name and hash, so that a file has all of a version or none of it. A new file is
-made of ``migrations/schema.sql``, which is what they make together.
+All of it is in ``migrations/NNNN_name.sql``. Pending ones are applied in one transaction, each with
+a record of its name and hash, so that a file has a version completely or not at all. A new file is
+created from ``migrations/schema.sql``, which is their combined result.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from agent_memory.storage.sqlite.connection import (
 
 _PACKAGE: Final = PACKAGE
 _WITH_HISTORY: Final = 4
-"""The first version that has a history."""
+"""The first version with a history."""
 _CREATE_RECORD: Final = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
   -- Which versions of this schema were applied, and from what.
@@ -39,7 +39,7 @@ _HAS_RECORD: Final = """
 SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations'"""
 _SELECT_RECORD: Final = "SELECT number, name, sha256 FROM schema_migrations ORDER BY number"
 _MOST_NAMED: Final = 3
-"""Faults that a message names."""
+"""How many faults a message names."""
 _REBUILD_INDEX: Final = "INSERT INTO memory_index (memory_index) VALUES ('rebuild')"
 _UPDATE_RECORD: Final = "UPDATE schema_migrations SET sha256 = ? WHERE number = ?"
 _DELETE_RECORD: Final = "DELETE FROM schema_migrations WHERE number = ?"
@@ -49,24 +49,24 @@ INSERT INTO schema_migrations (number, name, sha256, applied_at) VALUES (?, ?, ?
 
 @cache
 def migrations() -> tuple[Migration, ...]:
-    """Read the migrations, in order: from the installed package, else from the checkout."""
+    """Read the migrations, in order, from the installed package or else the checkout."""
     return read_migrations(_PACKAGE)
 
 
 def latest_version() -> int:
-    """Return the number of the newest migration, which a file of this version carries."""
+    """Return the number of the newest migration, which is the version of new files."""
     return len(migrations())
 
 
 def current_version(database: Database) -> int:
-    """Return the number of the newest migration that the file has."""
+    """Return the number of the file's newest migration."""
     return int(database.value("PRAGMA user_version"))
 
 
 def is_current(database: Database) -> bool:
-    """Return whether the file has all migrations, as they are shipped.
+    """Return whether the file has all migrations, as shipped.
 
-    Raises ``NewerSchema`` for a file of a newer version of the library, ``MigrationError`` when a
+    Raises ``NewerSchema`` for a file of a newer version of the library, and ``MigrationError`` if a
     migration was applied that was never shipped under its name.
     """
     version = current_version(database)
@@ -77,7 +77,7 @@ def is_current(database: Database) -> bool:
 
 
 def _recorded(database: Database) -> list[Row] | None:
-    """Return what the file says of its migrations; ``None`` where that table was taken out."""
+    """Return the file's record of its migrations; ``None`` if that table is missing."""
     try:
         return list(database.rows(_SELECT_RECORD))
     except StorageError:
@@ -87,7 +87,7 @@ def _recorded(database: Database) -> list[Row] | None:
 
 
 def _is_legacy(database: Database) -> bool:
-    """Return whether a migration was applied as it was before it was frozen."""
+    """Return whether a migration was applied in a form it had before it was frozen."""
     shipped = {migration.number: migration.sha256 for migration in migrations()}
     edited = {
         sha256: name
@@ -101,7 +101,7 @@ def _is_legacy(database: Database) -> bool:
     if LEGACY_HASHES.issuperset(edited):
         return True
     if all(fault.state == "foreign" for fault in faults(database)):
-        return False  # it has what ours make: a row of the record was changed by hand
+        return False  # the schema is ours: someone edited a row of the record
     raise MigrationError(
         f"{database.path} was made with another {min(edited.values())} than this agent-memory"
         " has: with the program that made it, run `agent-memory export --format store`, and"
@@ -121,8 +121,8 @@ def refuse_newer(path: Path, version: int) -> None:
 def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object]) -> None:
     """Apply the pending migrations, all or none.
 
-    ``now`` is the time for the record; ``before_upgrade`` is called first when the file already
-    holds something (to back it up).
+    ``now`` is the time for the record; ``before_upgrade`` is called first if the file already holds
+    something (to back it up).
     """
     if is_current(database):
         return
@@ -153,9 +153,9 @@ def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object
 
 
 def _pending(version: int) -> Iterator[str]:
-    """Yield the statements that make the newest schema of that of a version.
+    """Yield the statements that turn the schema of a version into the newest.
 
-    To apply all migrations takes five times as long as to make what they leave: SQLite reads the
+    Applying all migrations takes five times as long as creating their result: SQLite reads the
     whole schema again for each column that they add.
     """
     if version == 0:
@@ -163,7 +163,7 @@ def _pending(version: int) -> Iterator[str]:
         if f"PRAGMA user_version = {latest_version()};" in snapshot:
             yield from statements(snapshot)
             return
-        # A migration that is being written is not in the snapshot yet.
+        # A migration under development is not in the snapshot yet.
         yield f"PRAGMA application_id = {APPLICATION_ID}"
         yield _CREATE_RECORD
     for migration in migrations()[version:]:
@@ -171,7 +171,7 @@ def _pending(version: int) -> Iterator[str]:
 
 
 def _recreate_legacy(database: Database, version: int) -> None:
-    """Make a file what the migrations of its version, as they are shipped, make of it."""
+    """Make a file what the shipped migrations of its version would have made it."""
     if not _is_legacy(database):  # another process was faster
         database.trust()
         return
@@ -181,7 +181,7 @@ def _recreate_legacy(database: Database, version: int) -> None:
     for migration in migrations()[:version]:
         database.run(_UPDATE_RECORD, (migration.sha256, migration.number))
     database.trust()
-    database.run(_REBUILD_INDEX)  # which reads our views: they may run now
+    database.run(_REBUILD_INDEX)  # it reads our views, which may run now
 
 
 def objects() -> tuple[Row, ...]:
@@ -190,7 +190,7 @@ def objects() -> tuple[Row, ...]:
 
 
 def shipped_schema(version: int) -> schema_check.ShippedSchema:
-    """Return what a file of a version must hold."""
+    """Return what a file of a version must contain."""
     return _shipped_schema(migrations()[:version])
 
 
@@ -206,12 +206,12 @@ def _shipped_schema(applied: tuple[Migration, ...]) -> schema_check.ShippedSchem
 
 
 def open_vetted(path: Path, **options: Any) -> Database:  # noqa: ANN401 - those of Database
-    """Open a file of memories, into which nothing is written that its own code could change."""
+    """Open a memory file; nothing is written to it if its own triggers could interfere."""
     return Database(path, refuse_version=refuse_newer, vet=vet, **options)
 
 
 def vet(path: Path, version: int, rows: Sequence[Row]) -> Verdict:
-    """Judge a file by what is in it. Raises ``NewerSchema``."""
+    """Judge a file by its contents. Raises ``NewerSchema``."""
     refuse_newer(path, version)
     shipped = shipped_schema(version)
     faults = shipped.faults(rows)
@@ -246,9 +246,9 @@ def faults(database: Database) -> list[schema_check.Fault]:
 
 
 def misrecorded(database: Database) -> list[int]:
-    """Return the numbers of the migrations of which the file says something else than was applied.
+    """Return the numbers of the migrations whose record differs from what was applied.
 
-    A missing record says nothing. Must run inside a transaction.
+    A missing record table says nothing. Must run inside a transaction.
     """
     if (rows := _recorded(database)) is None:
         return []
@@ -260,7 +260,7 @@ def misrecorded(database: Database) -> list[int]:
 
 
 def repair_records(database: Database, *, now: str) -> None:
-    """Write anew what the file says of its migrations. Must run inside a transaction."""
+    """Rewrite the file's record of its migrations. Must run inside a transaction."""
     for number in misrecorded(database):
         database.run(_DELETE_RECORD, (number,))
         for migration in migrations()[number - 1 : number] if number > 0 else ():
@@ -287,9 +287,9 @@ def refuse_incomplete(database: Database) -> None:
 
 
 def statements(sql: str) -> Iterator[str]:
-    """Split SQL at the semicolons that end a statement; those inside triggers do not.
+    """Split SQL at the semicolons that end a statement, but not at those inside triggers.
 
-    (Running a whole script at once would commit the open transaction first.)
+    (Running a whole script at once would first commit the open transaction.)
     """
     pending = ""
     for line in sql.splitlines(keepends=True):

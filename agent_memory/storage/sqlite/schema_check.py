@@ -1,9 +1,9 @@
-"""Tells the triggers and views that a file must hold from what somebody else put into it.
+"""Tells the triggers and views that a file must have from those that someone else put into it.
 
-Triggers run with every write and views with every look at them, so those of a file are compared
-with the shipped migrations, letter by letter. An index on a table of ours can refuse every write,
-when it is unique, or compute anything with each, when it is of an expression. Other tables,
-indexes and views are no harm: nothing of ours looks at them.
+Triggers run with every write and views with every use, so those of a file are compared with the
+shipped migrations, letter by letter. An index on one of our tables can make every write fail if it
+is unique, or run any computation with each if it is on an expression. Other tables, indexes and
+views do no harm: nothing of ours uses them.
 """
 
 import re
@@ -23,14 +23,14 @@ from agent_memory.storage.sqlite.connection import (
 _EVENT: Final = re.compile(r"^(CREATE|DROP) (?:VIRTUAL )?(TABLE|VIEW|TRIGGER) (\w+)", re.MULTILINE)
 _ADDED: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (.+?);$", re.MULTILINE | re.DOTALL)
 _NAME: Final = r"""(?:"(?:[^"]|"")*"|\[[^\]]*\]|`[^`]*`|'[^']*'|\w+)"""
-# These are compiled where a file has more than was shipped: it seldom has.
+# Compiled only if a file has more than was shipped, which is rare.
 _INDEXED: Final = rf"(?i)CREATE (?:UNIQUE )?INDEX {_NAME}\s*ON\s*({_NAME})\s*\("
 _COLUMN: Final = r"\s*[a-z_]\w*(?:\s+(?:ASC|DESC))?\s*"
 _PLAIN_INDEX: Final = rf"(?i)CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)"
 _OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_", "embedding_cells_")
-"""How the names of the index tables of vectors begin, which no migration makes."""
-# Code in a default would run with every write, a literal is no code. One that does not fit the
-# type, in tables that are strict, would have every write refused.
+"""Prefixes of the names of vector index tables, which no migration creates."""
+# Code in a default would run with every write; a literal is not code. A literal of the wrong type
+# would make every write to a strict table fail.
 _DEFAULTS: Final = {
     "TEXT|ANY": r"'(?:[^']|'')*'",
     "INTEGER|INT|REAL|ANY": r"[+-]?\d{1,18}|TRUE|FALSE",
@@ -43,12 +43,12 @@ _TYPED: Final = "|".join(
 _PLAIN: Final = rf"(?:{_TYPED})|(?:TEXT|INTEGER|INT|REAL|BLOB|ANY)(?:\s+DEFAULT\s+NULL)?"
 _PLAIN_COLUMNS: Final = rf"(?i:,\s*{_NAME}(?:\s+(?:{_PLAIN}))?\s*)*"
 _MARK: Final = r"(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]"
-"""What tells where a definition ends: comments and texts are passed over."""
+"""What shows where a definition ends; comments and strings are skipped."""
 _LONGEST: Final = 60
 
 
 class Fault(NamedTuple):
-    """An object of a file that is not as it must be: ``kind`` is what it is, or should be."""
+    """An object of a file that is not as it must be; ``kind`` is what it is or should be."""
 
     kind: str
     name: str
@@ -56,12 +56,12 @@ class Fault(NamedTuple):
 
     @property
     def concerns_views(self) -> bool:
-        """Return whether what reads would look at is not what it must be."""
+        """Return whether readers would use something that is not as it must be."""
         return self.kind == "view"
 
     @property
     def can_be_mended(self) -> bool:
-        """Return whether it can be made what it must be, and nothing is lost by that."""
+        """Return whether it can be repaired without losing anything."""
         return self.kind != "table" or (self.state == "missing" and self.name not in IRREPLACEABLE)
 
     def __str__(self) -> str:
@@ -74,7 +74,7 @@ _WORDS: Final = {"foreign": "not agent-memory's", "changed": "changed", "missing
 
 
 class ShippedSchema:
-    """The objects that a schema makes, given the SQL of its migrations, in order."""
+    """The objects of a schema, given the SQL of its migrations, in order."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
@@ -88,18 +88,18 @@ class ShippedSchema:
 
     @cached_property
     def objects(self) -> tuple[Row, ...]:
-        """The type, name and SQL of each object, indexes too.
+        """The type, name and SQL of each object, including indexes.
 
-        Making them takes milliseconds, a tenth of a command's time: a sound file needs none.
+        Creating them takes milliseconds, a tenth of a command's time: a sound file needs none.
         """
         return tuple(objects_made_by(self._texts))
 
     def names(self, kind: str) -> list[str]:
-        """Return the names of all objects of a kind, in the order in which they are made."""
+        """Return the names of all objects of a kind, in order of creation."""
         return [name for name, (its, _) in self._places.items() if its == kind]
 
     def sql(self, kind: str, name: str) -> str:
-        """Return the SQL that makes an object."""
+        """Return the SQL that creates an object."""
         return next(str(sql) for its, of, sql in self.objects if (its, of) == (kind, name))
 
     def faults(self, rows: Iterable[Row]) -> list[Fault]:
@@ -108,7 +108,7 @@ class ShippedSchema:
         seen: set[str] = set()
         for kind, *values in rows:
             name, sql = map(_text, values)
-            own, sql = name.lower(), sql.rstrip()  # `.dump` ends what has a comment with a newline
+            own, sql = name.lower(), sql.rstrip()  # `.dump` adds a newline after a final comment
             if kind == "index":
                 if not self._is_harmless_index(sql):
                     faults.append(Fault(kind, name, "foreign"))
@@ -124,7 +124,7 @@ class ShippedSchema:
         return faults + [Fault(self._places[name][0], name, "missing") for name in missing]
 
     def _is_harmless_index(self, sql: str) -> bool:
-        """Return whether an index is ours, of another's table, or of nothing but columns."""
+        """Return whether an index is ours, on a foreign table, or only on columns."""
         if f"{sql};" in self._text or re.fullmatch(_PLAIN_INDEX, sql):
             return True
         table = re.match(_INDEXED, sql)
@@ -144,7 +144,7 @@ class ShippedSchema:
         return sql == ours or only_adds_columns(ours, sql)
 
     def _with_added_columns(self, name: str, place: int) -> str:
-        """Return a table's SQL as SQLite keeps it once later migrations added columns to it."""
+        """Return a table's SQL as SQLite keeps it after later migrations added columns to it."""
         end = self._text.index(")", self._text.index("\n)", place))
         added = "".join(
             f", {column[2]}" for column in _ADDED.finditer(self._text, place) if column[1] == name
@@ -161,16 +161,16 @@ def _is_our_name(name: str) -> bool:
 
 
 def only_adds_columns(ours: str, theirs: str) -> bool:
-    """Return whether a table is ours with plain columns more, as ``ALTER TABLE`` adds them.
+    """Return whether a table is ours plus plain columns, as ``ALTER TABLE`` adds them.
 
-    They stand after any of ours: a later migration may have added one after theirs.
+    They may follow any of ours: a later migration may have added one after theirs.
     """
     pattern = _PLAIN_COLUMNS.join(map(re.escape, _definitions(ours)))
     return re.fullmatch(pattern, theirs) is not None
 
 
 def _definitions(table: str) -> Iterator[str]:
-    """Yield the text of a table in pieces, each up to where a column's definition may follow."""
+    """Split a table's text into pieces, each up to where a column definition may follow."""
     depth = start = 0
     for mark in re.finditer(_MARK, table):
         depth += {"(": 1, ")": -1}.get(mark[0], 0)
@@ -181,7 +181,7 @@ def _definitions(table: str) -> Iterator[str]:
 
 
 def temporary_views(shipped: ShippedSchema, faults: Iterable[Fault]) -> Iterator[str]:
-    """Yield the SQL of temporary views in place of the file's, if those are not ours."""
+    """Yield the SQL of temporary views to replace the file's, if those are not ours."""
     if any(fault.concerns_views for fault in faults):
         for name in shipped.names("view"):
             sql = shipped.sql("view", name).removeprefix("CREATE VIEW")
@@ -196,15 +196,15 @@ def find_faults(database: Database, shipped: ShippedSchema) -> list[Fault]:
 def drop_foreign(database: Database, faults: Iterable[Fault]) -> None:
     """Drop the triggers and views that are not ours, but no table: that may hold anything.
 
-    Must run inside ``write(vetted=False)``: nothing of it may run.
+    Must run inside ``write(vetted=False)``: none of that code may run.
     """
     foreign = [fault for fault in faults if fault.state == "foreign" and fault.can_be_mended]
-    for fault in sorted(foreign, key=lambda fault: fault.kind):  # with a view its triggers would go
+    for fault in sorted(foreign, key=lambda fault: fault.kind):  # a view takes its triggers along
         database.run(f"DROP {fault.kind} main.{quoted(fault.name)}")
 
 
 def restore_own(database: Database, shipped: ShippedSchema, faults: Iterable[Fault]) -> None:
-    """Create our objects anew where changed or missing. Runs like ``drop_foreign``, after it."""
+    """Re-create our changed or missing objects. Runs like ``drop_foreign``, after it."""
     ours = [fault for fault in faults if fault.state != "foreign" and fault.can_be_mended]
     for fault in ours:
         if fault.state == "changed":

@@ -1,4 +1,4 @@
-"""Finds the memories that have most words in common with a text, and those that correct it."""
+"""Finds the memories that share most words with a text, and those that correct it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ ORDER BY bm25(memory_index) LIMIT {similar_texts.SIMILAR_LOOKED_AT}"""
 
 
 class SimilarityQueries(Table):
-    """Queries for the memories that have many words in common with a text."""
+    """Queries for the memories that share many words with a text."""
 
     def similar(self, question: DuplicateQuery, *, without: Sequence[str] = ()) -> list[Duplicate]:
-        """Return the memories with most words in common, five at most, but those of some ids.
+        """Return up to five memories that share most words, leaving out those with some ids.
 
-        They are looked for by the text's rarest words: where each is in over a thousand memories,
-        some are missed.
+        They are found by the text's rarest words: if each is in over a thousand memories, some are
+        missed.
         """
         if not similar_texts.is_long_enough(question.content):
             return []
@@ -50,7 +50,7 @@ class SimilarityQueries(Table):
     def is_corrected(self, question: DuplicateQuery, same: Sequence[Duplicate]) -> bool:
         """Return whether a memory newer than all with the same text says something similar.
 
-        Then the text is no echo: the agent may be taking that correction back.
+        Then the text is no echo: the agent may be reverting that correction.
         """
         newest = self._db.value(
             _SELECT_NEWEST, (to_json([duplicate.memory_id for duplicate in same]),)

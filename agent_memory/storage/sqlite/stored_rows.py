@@ -15,7 +15,7 @@ _NAMES: Final = {"place": "rowid"}
 _LAST_CHANGE: Final = "SELECT coalesce(max(change_id), 0) FROM history"
 _SELECT_NUMBERS: Final = "SELECT name, seq FROM sqlite_sequence"
 _RECORDED: Final = frozenset({"memories"})
-"""The tables whose changes triggers write into the history."""
+"""The tables whose changes are written to the history by triggers."""
 
 
 class StoredRows(Table):

@@ -1,14 +1,15 @@
 """The vector index: finds the vectors nearest to a query, and follows the memories.
 
-Where few memories are asked about, every vector is compared. Else a table of short codes names the
-nearest, and their vectors decide. Without sqlite-vec the same two steps are taken in Python.
+If a query concerns few memories, every vector is compared. Otherwise a table of short codes names
+the nearest candidates, and their vectors decide. Without sqlite-vec the same two steps are taken in
+Python.
 
-Many codes are sorted into cells, each with its like, and only the nearest cells are looked at. They
-are made anew each time the vectors have doubled; the codes then move into them by and by, a few
-with each change, and are found all the while.
+Many codes are sorted into cells of similar ones, and only the nearest cells are searched. New cells
+are made each time the number of vectors has doubled; the codes then move into them gradually, a few
+with each change, and remain searchable throughout.
 
-The table is one of sqlite-vec, or an ordinary one: where the setting ``vector_index`` says
-``table``, and where sqlite-vec cannot be loaded.
+The table is one of sqlite-vec, or an ordinary one if the setting ``vector_index`` says ``table`` or
+sqlite-vec cannot be loaded.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, CodeTable
 from agent_memory.storage.vector_samples import Middles, cell_sample, spread_sample
 
 MOST_MODELS: Final = 4
-"""Models of which the cells are kept."""
+"""Models whose cells are cached."""
 
 
 class VectorIndex(Table):
@@ -78,9 +79,9 @@ class VectorIndex(Table):
         return self._middles.center(query, filters)
 
     def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
-        """Return the nearest of the memories that pass the filters. Must run inside ``read()``.
+        """Return the nearest memories that pass the filters. Must run inside ``read()``.
 
-        The filters hold before the nearest are chosen: what they leave out takes nobody's place.
+        The filters apply before the nearest are chosen: excluded memories take nobody's place.
         """
         degraded = None
         if not self._db.load_vectors() and self._agent.vector_index() != "table":
@@ -98,7 +99,7 @@ class VectorIndex(Table):
         )
 
     def _nearest_of_user(self, query: QueryVector, filters: Filter) -> list[int] | None:
-        """Return the nearest of all that a user has, where to compare those is soonest done."""
+        """Return the nearest of a user's vectors, if comparing all of them is the quickest way."""
         users = users_of(filters)
         if not users or not self._db.load_vectors():
             return None
@@ -130,7 +131,7 @@ class VectorIndex(Table):
         return self._embeddings.count_up_to(model.model_id, many) < many
 
     def _namer(self, query: QueryVector) -> Namer:
-        """Return what names the nearest codes: their table, or a scan like it."""
+        """Return a namer of the nearest codes, from their table or a scan with the same result."""
         model, code = query.model, code_of(query.direction)
         if (table := self._usable_table(model)) is None:
             return scan(self._embeddings.to_index(model, after=BEFORE_ALL, limit=-1), code)
@@ -142,14 +143,14 @@ class VectorIndex(Table):
         return in_cells(self._kept_cells(model.model_id), code, nearest)
 
     def _kept_cells(self, model_id: int) -> list[Cell]:
-        """Return a model's cells, kept while nothing changes: to read 1,333 takes 1.5 ms."""
+        """Return a model's cells, cached while nothing changes: reading 1,333 takes 1.5 ms."""
         kept = self._cells.current(self._db.stamp())
         if model_id not in kept:
             kept[model_id] = self._tables.cells.all(model_id)
         return kept[model_id]
 
     def _reach(self, model: EmbeddingModel, code: bytes, limit: int) -> int:
-        """Return how many bits differ at most in the codes to look for, where they are many."""
+        """Return the most bits in which the wanted codes may differ, if they are many."""
         if limit <= NAMED:
             return 8 * len(code)
         bound = rounded(self._memories.last_row_id())
@@ -159,7 +160,7 @@ class VectorIndex(Table):
                 self._embeddings, model, last_row_id=bound, size=code_search.CODES_SAMPLED
             )
             sampled = (model, bound, [as_number(code_of(data)) for data in vectors])
-            self._sampled = sampled  # at once: other threads search too
+            self._sampled = sampled  # in one assignment: other threads search too
         return reach(sampled[2], code, limit, of=bound)
 
     # Following the memories -------------------------------------------------------------------
@@ -169,7 +170,7 @@ class VectorIndex(Table):
             return False
         kind = self._tables.kind_of(model.model_id) if model.is_indexed else None
         if kind == "vec0":
-            # Without sqlite-vec it stays for those that have it, as long as nothing is written.
+            # Without sqlite-vec it is left for those who have it, as long as nothing is written.
             return self._agent.vector_index() == "table"
         return kind is None or kind != self._kind_to_build()
 
@@ -185,9 +186,10 @@ class VectorIndex(Table):
         return self._tables.kinds[kind]
 
     def begin(self, model: EmbeddingModel) -> None:
-        """Begin the index of a model, unless it is begun already. Must run inside ``write()``.
+        """Begin the index of a model unless it has been begun. Must run inside ``write()``.
 
-        A table of the other kind serves until this one is complete: both are in the same cells.
+        A table of the other kind serves searches until this one is complete: both use the same
+        cells.
         """
         kind = self._kind_to_build()
         build = self._tables.build_of(model.model_id)
@@ -200,7 +202,7 @@ class VectorIndex(Table):
         self._tables.cells.set_build(model.model_id, Build(kind, BEFORE_ALL))
 
     def build(self, model: EmbeddingModel, limit: int) -> bool:
-        self.begin(model)  # where another program took away what was begun
+        self.begin(model)  # in case another program deleted what was begun
         kind, last = self._tables.build_of(model.model_id) or (self._kind_to_build(), BEFORE_ALL)
         rows = self._embeddings.to_index(model, after=last, limit=limit)
         self._put([self._tables.kinds[kind]], model, coded(rows))
@@ -225,7 +227,7 @@ class VectorIndex(Table):
         model: EmbeddingModel,
         coded: Sequence[tuple[int, bytes]],
     ) -> None:
-        """Put codes into the cells that take in new ones, each into the nearest."""
+        """Put codes into the nearest of the cells that still accept codes."""
         rows = placed(coded, self._tables.cells.all(model.model_id))
         for table in tables:
             table.put(model.model_id, rows)
@@ -236,7 +238,7 @@ class VectorIndex(Table):
         return self._tables.cells.is_unsorted(model.model_id)
 
     def _table_to_sort(self, model: EmbeddingModel) -> CodeTable | None:
-        """Return the one table that is in the cells: while there are two, these stay."""
+        """Return the only table that uses the cells; while there are two, the cells stay."""
         usable, building = self._usable_table(model), self._table_being_built(model)
         return None if usable and building else usable or building
 
@@ -263,12 +265,12 @@ class VectorIndex(Table):
     def make_cells(self, model: EmbeddingModel, centres: Sequence[int], *, vectors: int) -> None:
         if self._table_to_sort(model) is None:
             return
-        if 2 * self._tables.cells.made_of(model.model_id) <= vectors:  # else somebody was faster
+        if 2 * self._tables.cells.made_of(model.model_id) <= vectors:  # else someone was faster
             self._replace_cells(model, centres, vectors=vectors)
             build = self._tables.build_of(model.model_id)
             if (
                 build is not None and build[1] == BEFORE_ALL
-            ):  # then all are still to come into the new cells
+            ):  # all codes are still to be put into the new cells
                 self._tables.cells.remove(model.model_id, UNSORTED)
 
     def _replace_cells(
@@ -283,7 +285,7 @@ class VectorIndex(Table):
             table.remove(model.model_id, row_ids)
 
     def _tables_to_follow(self, model: EmbeddingModel) -> list[CodeTable]:
-        """Return the tables of codes; where one cannot follow, note that it must be built again."""
+        """Return the tables of codes; if one cannot follow, record that it must be rebuilt."""
         usable, building = self._usable_table(model), self._table_being_built(model)
         if usable is None and model.is_indexed:
             self._embeddings.set_indexed(model.model_id, is_indexed=False)
@@ -301,8 +303,8 @@ class VectorIndex(Table):
     def drop(self, model: EmbeddingModel) -> None:
         """Drop the index of a model.
 
-        A table of sqlite-vec cannot be dropped without it: it stays, empty of use, until an index
-        is built, or ``check --repair`` is run, where sqlite-vec is installed.
+        Without sqlite-vec, a table of its own cannot be dropped: it stays, unused, until an index
+        is built or ``check --repair`` is run with sqlite-vec installed.
         """
         for kind, table in self._tables.kinds.items():
             self._drop_table(table.name(model.model_id), kind)
@@ -315,8 +317,8 @@ class VectorIndex(Table):
     def forget_deleted(self) -> None:
         """Remove the memories whose rows were erased.
 
-        Without sqlite-vec no single row can be, of a table of its own: the codes are emptied, and
-        built again. Until then searches do without.
+        Without sqlite-vec, single rows of its tables cannot be removed: the codes are emptied and
+        must be rebuilt. Until then searches do without them.
         """
         erasure = ErasureQueries(self._db)
         row_ids = erasure.deleted_row_ids()
@@ -337,7 +339,7 @@ class VectorIndex(Table):
         models = self._embeddings.models()
         problems = [problem for model in models for problem in self.problems_of(model)]
         if wrong := self._embeddings.count_wrong_models():
-            detail = f"{wrong} rows of embedding_models tell of no model"
+            detail = f"{wrong} rows of embedding_models describe no valid model"
             problems.append(Problem(kind="wrong_row", detail=detail))
         for model in models:
             forgotten = self._embeddings.count_forgotten(model.model_id)
@@ -369,7 +371,7 @@ class VectorIndex(Table):
             return [*problems, Problem(kind="stale_vector_index", detail=detail)]
         try:
             problems += self._compare(model, name, self._tables.kinds[kind])
-        except StorageError as error:  # sqlite-vec has errors of its own for a damaged table
+        except StorageError as error:  # sqlite-vec raises its own errors for a damaged table
             detail = f"{name} cannot be read: {error}"
             problems.append(Problem(kind="stale_vector_index", detail=detail))
         return problems
@@ -389,7 +391,7 @@ class VectorIndex(Table):
 
     def _compare(self, model: EmbeddingModel, name: str, table: CodeTable) -> list[Problem]:
         cells = {cell.number for cell in self._tables.cells.all(model.model_id)}
-        # What is in no cell is never looked at.
+        # A code in no cell is never searched.
         codes = {
             row_id: code if cell in cells else b""
             for row_id, (cell, code) in table.codes(model.model_id).items()
@@ -399,13 +401,13 @@ class VectorIndex(Table):
         while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
             wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
             after = page_end(rows[-1][0], after=after)
-        # What waits to be looked at may still be there.
+        # Queued memories may still be there.
         wrong += len(codes.keys() - self._embeddings.all_queued())
         detail = f"{wrong} rows of {name} do not match the embeddings"
         return [Problem(kind="stale_vector_index", detail=detail)] if wrong else []
 
     def _unused_tables(self, models: list[EmbeddingModel]) -> dict[str, Kind]:
-        """Return the tables of codes of no model, or beside the one in use, with their kinds."""
+        """Return the code tables of no model, or beside the one in use, with their kinds."""
         in_use: set[str] = set()
         for model_id in [model.model_id for model in models]:
             kind, build = self._tables.kind_of(model_id), self._tables.build_of(model_id)
@@ -417,7 +419,7 @@ class VectorIndex(Table):
         return {name: kind for name, kind in self._tables.names().items() if name not in in_use}
 
     def repair(self) -> None:
-        """Drop wrong vectors, queue what has none, build the indexes. Must run in ``write()``."""
+        """Drop wrong vectors, queue missing ones, build indexes. Must run inside ``write()``."""
         self._embeddings.mend_models()
         self._embeddings.drop_orphans()
         models = self._embeddings.models()

@@ -34,50 +34,50 @@ Value = TypeVar("Value")
 Values = Sequence[Any] | Mapping[str, Any]
 
 _LOCK_SECONDS: Final = 30
-"""How long a write waits for another one of the same agent."""
+"""How long a write waits for another of the same agent."""
 _ASIDE_SECONDS: Final = 5
-"""How long one waits that is no part of the memory."""
+"""How long a write waits that is not part of the memory."""
 _OUTCOME_SECONDS: Final = 30.0
-"""How long is asked whether a transaction was committed, of which the answer was lost."""
+"""How long to ask whether a transaction was committed, if the answer was lost."""
 _MOST_RETRIES: Final = 3
-"""How often what only reads is done again because its connection was lost in the middle."""
+"""How often a read is retried because its connection was lost in the middle."""
 
 _LOCK: Final = "SELECT pg_{}advisory_xact_lock(agent_lock()), pg_current_xact_id()::text, {}"
 _IS_DURABLE: Final = (
     "set_config('synchronous_commit',"
     " replace(current_setting('synchronous_commit'), 'off', 'on'), true)"
 )
-"""What is acknowledged is on the disk, whatever the server does by itself; it may promise more."""
+"""Acknowledged writes are on disk, whatever the server's default; a stronger setting is kept."""
 _IS_NOT_DURABLE: Final = "set_config('synchronous_commit', 'off', true)"
 _MAY_IDLE: Final = "SET LOCAL idle_in_transaction_session_timeout = 0"
 _AS_EVER: Final = (
     "set_config('row_security', 'on', true), set_config('standard_conforming_strings', 'on', true)"
 )
-"""What a role or a database may have set otherwise: row-level security would then refuse each
-query, and a backslash in a constraint would mean another."""
+"""What a role or a database may have changed: row-level security would then refuse every query, and
+a backslash in a constraint would have another meaning."""
 _READ: Final = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _WRITE: Final = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 
 class _OfThread(threading.local):
-    """What a thread is inside of."""
+    """The state of a thread."""
 
     connection: Connection | None = None
-    """The connection of the transaction that it is in."""
+    """The connection of its open transaction."""
     of_snapshot: dict[Hashable, Any] | None = None
-    """What was computed from the snapshot of the read that runs, if one does."""
+    """Values computed from the snapshot of its read, while one is open."""
     is_impatient: bool = False
-    """Whether a write fails at once rather than wait."""
+    """Whether a write fails at once instead of waiting."""
     is_writing: bool = False
-    """Whether that transaction is one that writes."""
+    """Whether its transaction is a write transaction."""
 
 
 class Database:
     """One agent's rows in a database of a server. Threads may share it.
 
-    Each thread has a connection of the shared pool while it is in a transaction. ``synchronous``
-    is ``FULL`` (an acknowledged write is on the server's disk) or ``NORMAL`` (the last ones may be
-    lost in a power cut). Raises ``StorageError`` and its kinds.
+    Each thread has a connection of the shared pool while it is in a transaction. ``synchronous`` is
+    ``FULL`` (an acknowledged write is on the server's disk) or ``NORMAL`` (the last ones may be
+    lost in a power cut). Raises ``StorageError`` and its subclasses.
     """
 
     def __init__(
@@ -89,23 +89,23 @@ class Database:
         self.agent_id = address.agent_id
         self.location = str(address)
         self.schema = f'"{address.server.schema}"'
-        """The schema, as SQL names it."""
+        """The schema's name, quoted for SQL."""
         self.read_only = read_only
         self._synchronous = synchronous
         self._thread = _OfThread()
         self._tokenizer = StandaloneTokenizer()
         self.before_commit: list[Callable[[], None]] = []
-        """What each write transaction does last."""
+        """What each write transaction runs last."""
         self._lease = PoolLease(address.server)
         with translated(self.location):
-            self._lease.pool()  # what is wrong with the address is said at once
+            self._lease.pool()  # a wrong address is reported at once
         follower = address.server.replica
         self.replica = None if follower is None else Replica(follower)
-        """Where searches may be looked up instead."""
+        """A server that searches may use instead."""
 
     @property
     def can_write(self) -> bool:
-        """Return whether writing may succeed, as far as is known."""
+        """Return whether a write may succeed, as far as is known."""
         return not self.read_only
 
     @property
@@ -119,7 +119,7 @@ class Database:
         return self._lease.pool()
 
     def close(self) -> None:
-        """Give the connections up. Closing twice is fine; a use after it is ``StorageClosed``."""
+        """Release the connections. Closing twice is fine; later use raises ``StorageClosed``."""
         self._lease.close()
         if self.replica is not None:
             self.replica.close()
@@ -128,18 +128,18 @@ class Database:
 
     @contextlib.contextmanager
     def write(self, *, durable: bool = True) -> Iterator[None]:
-        """Run the body in one write transaction, which has the agent's lock from its start.
+        """Run the body in one write transaction, which holds the agent's lock from its start.
 
-        Each of its statements sees what was committed before, by others too; of this agent nobody
-        else can write. ``durable=False`` is for what can be made anew: the commit does not wait for
-        the disk.
+        Each of its statements sees what was committed before, even by others; nobody else can write
+        for this agent. ``durable=False`` is for data that can be recomputed: the commit does not
+        wait for the disk.
         """
         if self.read_only:
             raise opened_read_only(self.location)
         self._refuse_nested()
         is_durable = durable and self._synchronous == "FULL"
         is_impatient = self._thread.is_impatient
-        pool = self.pool  # asked once: another thread may close this, and the lock would stay
+        pool = self.pool  # read once: another thread may close this, and the lock would stay
         opening = (
             _WRITE,
             self._settings(is_durable=is_durable, timeout=_LOCK_SECONDS),
@@ -158,9 +158,9 @@ class Database:
 
     @contextlib.contextmanager
     def write_aside(self, subject: str) -> Iterator[None]:
-        """Run the body in a write transaction on what is no part of the memory, one at a time.
+        """Run the body in a write transaction on data outside the memory, one at a time.
 
-        It waits for none of those of ``write``, and its commit for no disk.
+        It does not wait for those of ``write``, nor does its commit wait for the disk.
         """
         self._refuse_nested()
         key = f"hashtextextended({composing.quote(f'{self.schema} {self.agent_id} {subject}')}, 0)"
@@ -172,7 +172,7 @@ class Database:
             connection.execute("COMMIT")
 
     def read(self) -> contextlib.AbstractContextManager[None]:
-        """Run the body in one read transaction: it sees one unchanging snapshot."""
+        """Run the body in one read transaction, which sees a single unchanging snapshot."""
         return self._reading(self.pool, self.location)
 
     @contextlib.contextmanager
@@ -185,10 +185,10 @@ class Database:
                 connection.execute("COMMIT")
 
     def lookup(self, look: Callable[[], Value], *, state: str) -> Value:
-        """Return what ``look`` finds in one read transaction; it may be called again.
+        """Return what ``look`` returns in one read transaction; it may be called again.
 
-        That may be one of the replica, if ``state`` returns the same row there: it is a query for
-        what changes with the agent's memories.
+        The transaction may be on the replica if ``state`` returns the same row there: it is a query
+        for values that change with the agent's memories.
         """
         if self.replica is not None and not self.replica.is_resting:
             current = self.row(state)
@@ -210,9 +210,9 @@ class Database:
 
     @contextlib.contextmanager
     def administering(self, *, is_writing: bool) -> Iterator[None]:
-        """Run the body in a transaction on the schema itself, as the role that logged in.
+        """Run the body in a transaction on the schema itself, as the login role.
 
-        No agent's rows are seen in it. While it writes, no other process changes the schema.
+        No agent's rows are visible in it. While it writes, no other process changes the schema.
         """
         self._refuse_nested()
         key = composing.quote(f"agent_memory schema {self.address.server.schema}")
@@ -228,8 +228,8 @@ class Database:
     def alone(self, *, busy: str) -> Iterator[None]:
         """Hold a lock between processes, in a transaction of its own that does nothing else.
 
-        So it ends with the process, and behind a pooler too. The thread may begin others meanwhile.
-        What the server allows a transaction that does nothing does not hold for it.
+        So it ends with the process, even behind a pooler. Meanwhile the thread may begin other
+        transactions. The server's timeout for idle transactions does not apply to it.
         """
         key = f"hashtextextended({composing.quote(f'{self.schema} {self.agent_id} alone')}, 0)"
         pool = self.pool
@@ -243,7 +243,7 @@ class Database:
 
     @contextlib.contextmanager
     def nowait(self) -> Iterator[None]:
-        """Let a write in the body fail at once with ``StorageLocked`` rather than wait."""
+        """Make a write in the body fail at once with ``StorageLocked`` instead of waiting."""
         self._thread.is_impatient = True
         try:
             yield
@@ -252,7 +252,7 @@ class Database:
 
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Let what the body did be undone by an error in it, and the transaction go on."""
+        """Let an error in the body undo what the body did, so that the transaction can go on."""
         connection = self._thread.connection
         if connection is None:
             yield
@@ -279,7 +279,7 @@ class Database:
         is_reading: bool = False,
         timeout: int | None = None,
     ) -> str:
-        """Return the statement that says, for this transaction alone, whose rows it sees."""
+        """Return the statement that sets, for this transaction only, whose rows it sees."""
         settings = {"agent_memory.agent": self.agent_id}
         role = self.pool.role
         if role is not None:
@@ -297,16 +297,17 @@ class Database:
         return f"SELECT {self._search_path()}, " + ", ".join(steps)
 
     def _search_path(self) -> str:
-        """Return what makes names mean the tables of the schema, and no temporary ones."""
+        """Return the SQL that makes names refer to the schema's tables, not to temporary ones."""
         return f"set_config('search_path', '{self.schema}, pg_temp', true), {_AS_EVER}"
 
     @contextlib.contextmanager
     def _begun(
         self, statements: Sequence[str], pool: SharedPool
     ) -> Iterator[tuple[Connection, Row]]:
-        """Give the body a connection on which a transaction was begun, and the last row of that.
+        """Give the body a connection with a transaction begun, and the last row returned by that.
 
-        It is given back when the body is done, its transaction rolled back if need be.
+        After the body the connection is given back, and rolled back if its transaction is still
+        open.
         """
         script = "; ".join(statements)
 
@@ -317,7 +318,7 @@ class Database:
             return cursor.fetchone() or ()
 
         connection, row = self._used(begin, pool)
-        try:  # with nothing before it: a Ctrl-C there would leave the transaction open
+        try:  # with nothing in between: a Ctrl-C there would leave the transaction open
             self._thread.connection = connection
             yield connection, row
         finally:
@@ -328,10 +329,9 @@ class Database:
     def _used(
         self, use: Callable[[Connection], Value], pool: SharedPool
     ) -> tuple[Connection, Value]:
-        """Return a connection that was used for what may be done again, and what came of it.
+        """Return a connection after using it for something repeatable, and the result.
 
-        Those that broke while nobody used them, as all do when the server restarts, are passed
-        over.
+        Connections that broke while idle, as all do when the server restarts, are skipped.
         """
         for is_last in (*[False] * pool.address.pool_size, True):
             connection = pool.take()
@@ -345,7 +345,7 @@ class Database:
 
     @staticmethod
     def _abandon(pool: SharedPool, connection: Connection) -> None:
-        if pool.pid != os.getpid():  # in a forked child: it is the parent's
+        if pool.pid != os.getpid():  # in a forked child the connection is the parent's
             return
         if not connection.closed and connection.info.transaction_status:
             with contextlib.suppress(psycopg.Error):
@@ -353,7 +353,7 @@ class Database:
         pool.give_back(connection)
 
     def _commit(self, connection: Connection, transaction: str, incarnation: str | None) -> None:
-        """Commit; where the answer is lost, ask on another connection what became of it."""
+        """Commit; if the answer is lost, ask for the outcome on another connection."""
         try:
             connection.execute("COMMIT")
         except psycopg.Error as error:
@@ -377,7 +377,7 @@ class Database:
                 finally:
                     pool.give_back(connection)
             except psycopg.errors.InvalidParameterValue:
-                return False  # a server that took the other's place, and has no such transaction
+                return False  # another server has taken over, without this transaction
             except psycopg.Error:
                 row = None
             if row is not None and row[0] == "aborted":
@@ -385,16 +385,16 @@ class Database:
             if row is not None and row[0] == "committed":
                 if row[1] == incarnation:
                     return True
-                break  # after a crash, or on another server, the number may be another's
+                break  # after a crash, or on another server, the id may be another transaction's
             time.sleep(0.1)
         raise StorageUnavailable(
-            f"{self.location} was lost while it stored, and whether it did is not known: look"
-            f" before you store it again ({loss})"
+            f"{self.location} was lost during a write, and whether it was stored is not known:"
+            f" check before you store it again ({loss})"
         ) from loss
 
     # Statements -------------------------------------------------------------------------------
 
-    # What the tables of both engines have in another way: ``storage.sql`` says what each is.
+    # Where the engines' SQL differs: ``storage.sql`` explains each.
     AMONG = "= ANY (?)"
     GREATEST = "greatest"
     LEAST = "least"
@@ -403,16 +403,16 @@ class Database:
 
     @staticmethod
     def listed(values: Iterable[Any]) -> list[Any]:
-        """Return the values that ``AMONG`` stands for, as one."""
+        """Return the values that ``AMONG`` stands for, as a single parameter."""
         return list(values)
 
     def run(self, sql: str, values: Values = ()) -> int:
-        """Execute a statement and return how many rows it changed itself, without triggers."""
+        """Execute a statement and return the number of rows changed directly, without triggers."""
         with self._statement() as connection:
             return connection.execute(_marked(sql, values), values or None).rowcount
 
     def run_many(self, sql: str, values: Iterable[Values]) -> None:
-        """Execute a statement for each of many value lists, which are sent together."""
+        """Execute a statement for each of many lists of values, which are sent together."""
         with self._statement() as connection, connection.cursor() as cursor:
             cursor.executemany(_marked(sql, values), values)
 
@@ -430,9 +430,9 @@ class Database:
         return row[0] if row else None
 
     def _executed(self, sql: str, values: Values) -> psycopg.Cursor[Row]:
-        """Execute a query, in the transaction that this thread is in or in one of its own.
+        """Execute a query in this thread's transaction, or in one of its own.
 
-        In the latter nothing can be written: it may be executed again where the answer is lost.
+        The latter cannot write, so it may be executed again if the answer is lost.
         """
         connection, sql = self._thread.connection, _marked(sql, values)
         with translated(self.location):
@@ -440,7 +440,7 @@ class Database:
                 return connection.execute(sql, values or None, binary=True)
 
             def execute(connection: Connection) -> psycopg.Cursor[Row]:
-                # What is sent together is one transaction, and one way to the server and back.
+                # Statements sent together are one transaction, and one round trip.
                 with connection.pipeline():
                     connection.execute(self._settings(is_reading=True))
                     return connection.execute(sql, values or None, binary=True)
@@ -452,7 +452,7 @@ class Database:
 
     @contextlib.contextmanager
     def _statement(self) -> Iterator[Connection]:
-        """Give the body the connection of this thread's transaction, or of one for it alone."""
+        """Give the body the connection of this thread's transaction, or of a new one."""
         with contextlib.ExitStack() as stack:
             stack.enter_context(translated(self.location))
             if self._thread.connection is None:
@@ -472,9 +472,9 @@ class Database:
             self._thread.of_snapshot = None
 
     def once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
-        """Return what was computed from the snapshot of the read that runs, computed but once.
+        """Compute a value once per snapshot of this thread's read, and return it.
 
-        Outside of a read it is computed each time.
+        Outside a read it is computed each time.
         """
         computed = self._thread.of_snapshot
         if computed is None:
@@ -485,7 +485,7 @@ class Database:
         return value
 
     def host(self) -> tuple[str, int]:
-        """Return the host that answers, of those in the address, and its port."""
+        """Return the host of the address that answers, and its port."""
         connection = self._thread.connection
         if connection is None:
             with self.read():
@@ -502,5 +502,5 @@ class Database:
 
 
 def _marked(sql: str, values: object) -> str:
-    """Return a statement with psycopg's marks for its values; what both engines have says ``?``."""
+    """Return a statement with psycopg's placeholders; statements for both engines have ``?``."""
     return sql if "%" in sql or not values else sql.replace("?", "%s")

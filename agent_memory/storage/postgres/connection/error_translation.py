@@ -22,8 +22,8 @@ from agent_memory.errors import (
 )
 
 _NO_SCHEMA: Final = (
-    "has not the tables of this schema: to open it again, for writing, makes them, empty. Where"
-    " somebody dropped them, restore them first"
+    "lacks the tables of this schema: opening it again for writing creates them, empty. If somebody"
+    " dropped them, restore them first"
 )
 _KINDS: Final[dict[str, tuple[type[AgentMemoryError], str]]] = {
     "55P03": (StorageLocked, "is in use by another process: try again in a moment"),
@@ -60,7 +60,7 @@ _UNREACHABLE: Final = (
     "cannot be reached: check the address, and that the server runs and lets this user in"
 )
 _UNDONE: Final = ("40001", "40P01")
-"""States in which the server took a transaction back so that others could go on."""
+"""States in which the server rolled a transaction back so that others could continue."""
 _OF_VALUES: Final = ("22", "23")
 """Classes of SQLSTATE: wrong values, and values that a constraint refuses."""
 
@@ -98,7 +98,7 @@ def _of_kind(error: Exception, location: str) -> AgentMemoryError:
 
 
 def _want_of_connections(error: psycopg_pool.PoolTimeout) -> str:
-    """Say why the pool had no connection; its cause is why none could be made."""
+    """Say why the pool had no connection; the cause of the error is why none could be made."""
     if error.__cause__ is not None:
         return f"{_UNREACHABLE} ({_first_line(error.__cause__)})"
     return (
@@ -108,9 +108,9 @@ def _want_of_connections(error: psycopg_pool.PoolTimeout) -> str:
 
 
 def is_connection_loss(error: BaseException) -> bool:
-    """Return whether the connection to the server is gone, or could not be made.
+    """Return whether the connection to the server is lost, or could not be made.
 
-    So it is too where the server is shutting down, starting up, or has become a standby.
+    That includes a server that is shutting down, starting up, or has become a standby.
     """
     if not isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return False
@@ -119,10 +119,10 @@ def is_connection_loss(error: BaseException) -> bool:
 
 
 def _state(error: BaseException) -> str:
-    """Return the SQLSTATE; none where the server did not answer."""
+    """Return the SQLSTATE, or "" if the server did not answer."""
     return getattr(error, "sqlstate", None) or ""
 
 
 def _first_line(error: BaseException) -> str:
-    """Return the error in a line; what follows it may quote the row."""
+    """Return the first line of the error; further lines may quote the row."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -1,4 +1,4 @@
-"""The database of another program: read in one transaction that may write nothing."""
+"""Another program's database, read in one transaction that cannot write."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _AT_ONCE: Final = 1_000
 
 
 class ForeignDatabase:
-    """What is asked of it: all of one moment. Tables are those on the user's search path."""
+    """Queries on it, all of one snapshot. Tables are those on the user's search path."""
 
     def __init__(self, connection: psycopg.Connection[tuple[Any, ...]]) -> None:
         self._connection = connection
 
     def columns(self, table: str) -> set[str]:
-        """Return the columns of a table; none where there is no such table."""
+        """Return the columns of a table, or none if it does not exist."""
         rows = self._connection.execute(
             "SELECT attname::text FROM pg_attribute"
             " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped",
@@ -31,7 +31,7 @@ class ForeignDatabase:
         return {name for (name,) in rows}
 
     def rows(self, sql: str) -> Iterator[dict[str, Any]]:
-        """Yield rows by the names of their columns, fetched some at a time."""
+        """Yield rows by column name, fetched in batches."""
         with self._connection.cursor("foreign", row_factory=dict_row) as cursor:
             cursor.itersize = _AT_ONCE
             cursor.execute(sql)
@@ -40,7 +40,7 @@ class ForeignDatabase:
 
 @contextlib.contextmanager
 def foreign_database(server: ServerAddress) -> Iterator[ForeignDatabase]:
-    """Connect to it for the body."""
+    """Connect to it for the duration of the body."""
     with (
         translated(server.location),
         psycopg.connect(server.conninfo, application_name="agent-memory") as connection,

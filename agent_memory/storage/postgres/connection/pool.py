@@ -1,4 +1,4 @@
-"""The connections to one database, shared by all agents of this process that are in it."""
+"""The connections to one database, shared by all of this process's agents in it."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ from agent_memory.runtime.addresses import ServerAddress
 Connection = psycopg.Connection[tuple[Any, ...]]
 
 _WAIT_SECONDS: Final = 30.0
-"""How long a thread waits for a connection: a server that restarts is back by then."""
+"""How long a thread waits for a connection: a restarting server is back by then."""
 _CONNECT_SECONDS: Final = 10
 _IDLE_SECONDS: Final = 300.0
-"""After which a connection that nobody needs is closed."""
+"""After this time, an unused connection is closed."""
 _INCARNATION: Final = (
     "left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)"
     " || (SELECT checkpoint_lsn FROM pg_control_checkpoint())"
 )
-"""What of a server changes when another takes its place, and when it is back from a crash.
+"""What changes when another server takes over, or the server has recovered from a crash.
 
-From then on the number of a transaction that was lost may be another's. (It changes with each
-checkpoint, too: a crash is never back without one.)
+From then on the id of a lost transaction may be another's. (It also changes with each checkpoint:
+recovery from a crash always makes one.)
 """
 
 
 class SharedPool:
-    """A pool of connections, and what was found out about their database."""
+    """A pool of connections, and what is known about their database."""
 
     def __init__(self, address: ServerAddress, *, patience: float) -> None:
         self.address = address
         self.users = 0
         self.pid = os.getpid()
         self.role: str | None = None
-        """The role to take on, where the one that logs in would see all agents' rows."""
+        """The role to assume if the login role would see all agents' rows."""
         self.is_current = False
-        """Whether the schema was found to be that of this version."""
+        """Whether the schema is known to be that of this version."""
         self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
         self._options: dict[str, Any] = {
             "autocommit": True,
@@ -54,20 +54,20 @@ class SharedPool:
             "application_name": "agent-memory",
             "connect_timeout": max(2, min(_CONNECT_SECONDS, int(patience))),
         }
-        # The first is made here: what is wrong with the address is said at once, and not after all
-        # the time that the pool would try again.
+        # The first connection is made here, so that a wrong address is reported at once, and not
+        # after all the time that the pool would retry.
         with psycopg.Connection[tuple[Any, ...]].connect(
             address.conninfo, **self._options
         ) as first:
             self.server_version = first.info.server_version
-            # A pooler tells a process number of its own, and may give each transaction another
-            # server process, which knows nothing of statements that were prepared.
+            # A pooler reports a process id of its own, and may give each transaction another server
+            # process, which does not know the prepared statements.
             row = first.execute("SELECT pg_backend_pid()").fetchone()
             self._is_direct = row is not None and row[0] == first.info.backend_pid
             self.incarnation = _INCARNATION
             try:
                 first.execute(f"SELECT {_INCARNATION}")
-            except psycopg.Error:  # a standby, and servers that keep no such log
+            except psycopg.Error:  # a standby, or a server without such a log
                 self.incarnation = "NULL"
         self._pool = psycopg_pool.ConnectionPool(
             address.conninfo,
@@ -88,11 +88,11 @@ class SharedPool:
             connection.prepare_threshold = None
 
     def take(self) -> Connection:
-        """Return a connection; there must be a ``give_back`` for it."""
+        """Return a connection; it must be returned with ``give_back``."""
         try:
             return self._pool.getconn()
         except psycopg_pool.PoolTimeout as timeout:
-            # The pool tries on, and keeps to itself what keeps it from connecting.
+            # The pool keeps retrying, and does not tell why it cannot connect.
             try:
                 psycopg.connect(self.address.conninfo, **self._options).close()
             except psycopg.Error as error:
@@ -100,11 +100,11 @@ class SharedPool:
             raise
 
     def give_back(self, connection: Connection) -> None:
-        """Give a connection back; one that is broken is not used again."""
+        """Give a connection back; a broken one is not used again."""
         self._pool.putconn(connection)
 
     def figures(self) -> dict[str, int]:
-        """Return how many connections there may be and are, and how many wait for one."""
+        """Return how many connections may and do exist, and how many threads wait for one."""
         stats = self._pool.get_stats()
         return {
             "pool_size": self.address.pool_size,
@@ -118,10 +118,11 @@ class SharedPool:
         self._pool.close()
 
     def leave_to_parent(self) -> None:
-        """In a forked child: let go of the connections without a word to the server.
+        """In a forked child, abandon the connections without a word to the server.
 
-        One that is open in a child keeps its session alive, with the locks in it, when the parent
-        is killed. Its number stays in use, so that nothing else is taken for the connection.
+        A connection that is open in a child keeps its session alive, with its locks, when the
+        parent is killed. Its descriptor stays in use, so that nothing else is mistaken for the
+        connection.
         """
         nothing = os.open(os.devnull, os.O_RDWR)
         for connection in list(self._connections):
@@ -131,7 +132,7 @@ class SharedPool:
 
 
 class _NumberLoader(NumericBinaryLoader):
-    """Reads a ``numeric``, which the sum of bigints is, as the number that SQLite would give."""
+    """Reads a ``numeric``, which the sum of bigints is, as the number that SQLite would return."""
 
     def load(self, data: Any) -> Any:  # noqa: ANN401 - bytes of psycopg's own kinds
         number = super().load(data)
@@ -152,7 +153,7 @@ class _Pools:
         return self._lock.bare
 
     def leave_parent(self) -> None:
-        """Start anew in a child: to close the parent's would say goodbye in the parent's name."""
+        """Start afresh in a forked child: closing the parent's pools would end its sessions."""
         for pool in self._pools.values():
             pool.leave_to_parent()
             self._of_parents.append(pool)
@@ -186,16 +187,15 @@ class _Pools:
 
 
 _pools: Final = _Pools()
-# What the pool says of connections that broke is for who asked for logs, and not for the terminal.
+# The pool's messages on broken connections are for those who enabled logging, not the terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 atexit.register(_pools.close)
 
 
 class PoolLease:
-    """The use of a shared pool by one open memory, in whatever process it is used.
+    """The use of a shared pool by one open memory, in whatever process.
 
-    The pool is made when it is first asked for; ``patience`` is for how many seconds a connection
-    is waited for.
+    The pool is created on first use; ``patience`` is how many seconds to wait for a connection.
     """
 
     def __init__(self, address: ServerAddress, *, patience: float | None = None) -> None:
@@ -217,7 +217,7 @@ class PoolLease:
             return self._pool
 
     def close(self) -> None:
-        """Give the pool up. Whoever is the last closes it."""
+        """Release the pool. The last user closes it."""
         with self._lock.bare:
             pool, self._pool = self._pool, None
             self._is_closed = True

@@ -1,7 +1,7 @@
-"""A replica: another server that follows the one of the address, where searches are looked up.
+"""A replica: another server that follows the one of the address, used for searches.
 
-It may lag behind, and it may be gone. A search asks it for what the agent's memories were last
-changed by; where it does not say the same as the server itself, that server is searched.
+It may lag behind or be down. A search asks it what last changed the agent's memories; if its answer
+differs from the primary's, the primary is searched.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from agent_memory.storage.postgres.connection.pool import PoolLease, SharedPool
 from agent_memory.storage.records import Row
 
 _REST_SECONDS: Final = 30.0
-"""How long a replica that failed is left alone: a search must not wait for it each time."""
+"""How long a failed replica is not used: a search must not wait for it each time."""
 _PATIENCE_SECONDS: Final = 2.0
-"""How long it is waited for."""
+"""How long to wait for it."""
 
 
 class Replica:
     """The replica of a database, as one open memory uses it. Threads may share it.
 
-    ``searches`` counts what was looked up there, ``lagging`` how often it was behind.
+    ``searches`` counts the lookups there, ``lagging`` how often it was behind.
     """
 
     def __init__(self, address: ServerAddress) -> None:
@@ -41,12 +41,12 @@ class Replica:
 
     @property
     def is_resting(self) -> bool:
-        """Return whether it failed a moment ago."""
+        """Return whether it failed recently."""
         return time.monotonic() < self._resting_until
 
     @contextlib.contextmanager
     def excused(self) -> Iterator[None]:
-        """Run the body, and raise nothing that fails in it: the server itself is asked then."""
+        """Run the body, suppressing its failures: the primary is searched instead."""
         try:
             with translated(self.location):
                 yield
@@ -58,7 +58,7 @@ class Replica:
             logging.getLogger("agent_memory").warning("searched the server itself: %s", error)
 
     def pool(self) -> SharedPool | None:
-        """Return its connections; ``None`` while another thread connects.
+        """Return its connections, or ``None`` while another thread connects.
 
         Raises ``StorageClosed`` after ``close``.
         """
@@ -68,7 +68,7 @@ class Replica:
             return self._lease.pool()
 
     def is_current(self, state: Row | None, own: Row | None) -> bool:
-        """Return whether the replica has all that the server had; both say so last."""
+        """Return whether the replica is up to date, given the state of both servers."""
         is_current = state is not None and state == own
         if is_current:
             self.searches += 1
@@ -77,5 +77,5 @@ class Replica:
         return is_current
 
     def close(self) -> None:
-        """Give its connections up."""
+        """Release its connections."""
         self._lease.close()

@@ -1,4 +1,4 @@
-"""The tables of the PostgreSQL engine, one module a table, and the base of tables and indexes."""
+"""The tables of the PostgreSQL engine, one module per table, and their base class."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table ``agent``, of one row: the agent's id, its settings, its counters."""
+"""The table ``agent``, with a single row: the agent's id, its settings, its counters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COUNT: Final = """
 UPDATE agent SET total_queries = least(total_queries + %s, 9007199254740991),
   total_query_ms = total_query_ms + %s,
   last_accessed = greatest(last_accessed, %s)"""
-# Of all agents the tables are one: this one's share of their bytes is that of its memories.
+# All agents share the tables: this agent's share of their bytes is that of its memories.
 _SIZE: Final = """
 SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) * least(1,
   (SELECT count(*) FROM memories) / greatest(1, max(c.reltuples)
@@ -42,17 +42,17 @@ FROM pg_class AS c WHERE c.relnamespace = current_schema::regnamespace AND c.rel
 
 
 class AgentTable(Table):
-    """The table with the one row of the agent."""
+    """The table with the agent's single row."""
 
     def create(self, agent_id: str, *, now: datetime) -> None:
-        """Insert the agent's row, unless there is one."""
+        """Insert the agent's row unless it exists."""
         moment = format_time(now)
         self._db.run(_INSERT, (agent_id, moment, moment))
         self._db.run(_INSERT_NAME, (agent_id,))
 
     @property
     def agent_id(self) -> str:
-        """Whose memories these are: the address says so."""
+        """The agent whose memories these are, according to the address."""
         return self._db.agent_id
 
     def identity(self) -> str | None:
@@ -85,7 +85,7 @@ class AgentTable(Table):
         return []
 
     def repair(self) -> None:
-        """Set the wrong settings that are stored aside."""
+        """Replace invalid settings with defaults."""
         if self.find_problems():
             self.set_config(self.readable_config())
 
@@ -140,7 +140,7 @@ class AgentTable(Table):
             )
         except (PydanticValidationError, TypeError) as error:
             raise StorageCorrupt(
-                f"{self._db.location} is damaged: what it says of its agent cannot be read:"
+                f"{self._db.location} is damaged: the row of its agent cannot be read:"
                 " restore a backup"
             ) from error
 

@@ -1,4 +1,4 @@
-"""The tables of embedding models, of vectors by memory and model, and of the embedding queue."""
+"""The tables of embedding models, of vectors by memory and model, and the embedding queue."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ INSERT INTO embedding_models (model, dimensions, embedder, base_url, state, simi
 VALUES (%s, %s, %s, %s, 'building', %s, %s, %s) RETURNING model_id"""
 _SET_INDEXED: Final = """
 UPDATE embedding_models SET is_indexed = %s WHERE model_id = %s AND is_indexed <> %s"""
-# Only while the memory still has the text that was embedded.
+# Only if the memory still has the text that was embedded.
 _PUT: Final = """
 INSERT INTO embeddings (seq, model_id, text_hash, scale, vector)
 SELECT seq, %s, %s, %s, %s FROM memories WHERE seq = %s AND content = %s
@@ -68,7 +68,7 @@ SELECT count(*) FROM embedding_queue AS q JOIN memories AS m USING (agent_id, se
 _COUNT_FORGOTTEN: Final = f"""
 SELECT count(*) FROM memories AS m WHERE {_HAS_NO_VECTOR}
   AND NOT EXISTS (SELECT 1 FROM embedding_queue AS q WHERE q.seq = m.seq)"""
-# What is queued may have a vector of another text.
+# A queued memory may have a vector of another text.
 _IS_CURRENT: Final = "NOT EXISTS (SELECT 1 FROM embedding_queue AS q WHERE q.seq = e.seq)"
 _SELECT_TO_INDEX: Final = f"""
 SELECT e.seq, e.vector FROM embeddings AS e JOIN memories AS m USING (agent_id, seq)
@@ -97,7 +97,7 @@ WHERE e.model_id = %s AND {_IS_CURRENT} ORDER BY random() LIMIT %s"""
 
 
 class EmbeddingTable(Table):
-    """The tables of embedding models, of vectors, and of the embedding queue."""
+    """The tables of embedding models, vectors, and the embedding queue."""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -148,7 +148,7 @@ WHERE model_id = %s AND seq = %s AND length(vector) = %s"""
         return int(self._db.value(sql, (model_id,)))
 
     def count_up_to(self, model_id: int, most: int) -> int:
-        """Count the vectors of a model, ``most`` at most."""
+        """Count the vectors of a model, stopping at ``most``."""
         sql = (
             "SELECT count(*) FROM (SELECT 1 FROM embeddings WHERE model_id = %s LIMIT %s) AS listed"
         )
@@ -161,9 +161,9 @@ WHERE model_id = %s AND seq = %s AND length(vector) = %s"""
     def to_index(
         self, model: EmbeddingModel, *, after: int, limit: int | None
     ) -> list[tuple[int, bytes]]:
-        """Return rows and vectors that belong into the index, from a row on.
+        """Return the rows and vectors after a row that belong in the index.
 
-        Archived memories do not, nor what waits to be looked at, nor damaged vectors.
+        Archived memories do not, nor do queued ones or damaged vectors.
         """
         values = (model.model_id, after, model.dimensions, limit)
         return [(row_id, vector) for row_id, vector in self._db.rows(_SELECT_TO_INDEX, values)]
@@ -176,7 +176,7 @@ WHERE model_id = %s AND seq = %s AND length(vector) = %s"""
             yield from (tuple(row[1:]) for row in rows)
             after = page_end(rows[-1][0], after=after)
 
-    # What waits ----------------------------------------------------------------------------------
+    # The queue -----------------------------------------------------------------------------------
     def is_queue_empty(self) -> bool:
         return self._db.row("SELECT 1 FROM embedding_queue LIMIT 1") is None
 
@@ -205,7 +205,7 @@ WHERE model_id = %s AND seq = %s AND length(vector) = %s"""
             self._db.run("DELETE FROM embedding_queue WHERE seq = ANY(%s)", (rows,))
 
     def dequeue_erased(self) -> None:
-        """Remove the memories that are gone from the queue."""
+        """Remove memories that no longer exist from the queue."""
         self._db.run(_DEQUEUE_ERASED)
 
     def clear_queue(self) -> None:
@@ -236,9 +236,9 @@ WHERE model_id = %s AND seq = %s AND length(vector) = %s"""
     def cosines(
         self, model_id: int, row_ids: Sequence[int], query: bytes | Centred
     ) -> dict[int, float]:
-        """Return the cosine of each of these rows with the query, where its vector is current.
+        """Return the cosine of each of these rows with the query, if its vector is current.
 
-        Those with a query that is seen from the middle are seen from there too.
+        If the query is centred, so are they.
         """
         others = [query] if isinstance(query, bytes) else [query.data, query.middle.direction]
         values = (model_id, list(row_ids), len(others[0]))
@@ -249,11 +249,11 @@ WHERE model_id = %s AND seq = %s AND length(vector) = %s"""
         return {row_id: query.cosine(*pair) for row_id, pair in cosines.items()}
 
     def problem_of_cosines(self) -> str | None:
-        """Return why cosines take long here, and what to do; ``None`` when they do not."""
+        """Return why cosines are slow here, and what to do; ``None`` if they are not."""
         return self._cosines.problem()
 
     def listed(self, model: EmbeddingModel, row_ids: Sequence[int]) -> list[bytes]:
-        """Return the vectors of some rows."""
+        """Return the vectors of these rows."""
         values = (list(row_ids), model.model_id, model.dimensions)
         return [vector for (vector,) in self._db.rows(_SELECT_LISTED, values)]
 
@@ -274,7 +274,7 @@ WHERE model_id = %s AND seq = %s AND length(vector) = %s"""
         ]
 
     def faults(self, model: EmbeddingModel) -> list[tuple[int, str]]:
-        """Read every vector of a model; return the rows whose vector is wrong, and how."""
+        """Check every vector of a model; return the rows whose vector is wrong, and why."""
         faults: list[tuple[int, str]] = []
         after = BEFORE_ALL
         while rows := self._db.rows(_SELECT_EVERYTHING, (model.model_id, after, _PAGE)):

@@ -1,7 +1,7 @@
-"""Queries that erase memories for good from all tables, and read what is left in them.
+"""Queries that erase memories permanently from all tables, and find what is left in them.
 
-Deleting keeps the history. Here it goes too. What PostgreSQL keeps beside its tables (dead rows
-until a vacuum, its write-ahead log, replicas, copies) no query reaches.
+Deleting keeps the history; here it goes too. What PostgreSQL keeps beside its tables (dead rows
+until a vacuum, its write-ahead log, replicas, copies) is beyond the reach of queries.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _SELECT_STATED: Final = f"""
 SELECT seq, id, content, user_id FROM memories
 WHERE seq > %(after)s AND (%(ids)s::text[] IS NULL OR id {_AMONG})
 ORDER BY seq LIMIT %(page)s"""
-# The user of a memory that was only updated, as far as is known, stands in its row.
+# The user of a memory whose known history has only updates is in its row.
 _SELECT_STATED_BEFORE: Final = f"""
 SELECT h.memory_id, h.change_id, h.event, h.old_values, h.new_values, m.user_id
 FROM history AS h LEFT JOIN memories AS m ON m.agent_id = h.agent_id AND m.id = h.memory_id
@@ -69,11 +69,11 @@ _SELECT_COLUMNS: Final = """
 SELECT quote_ident(attname) FROM pg_attribute
 WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped ORDER BY attnum"""
 _OTHERS: Final = ("agent", "embedding_models", "events", "operations", "recalls", "scratchpad")
-"""The tables with texts, but for those of memories, their history and the graph."""
+"""The tables with texts, except those of memories, their history and the graph."""
 
 
 class ErasureQueries(Table):
-    """Queries that erase memories for good, and read what is left of them."""
+    """Queries that erase memories permanently, and find what is left of them."""
 
     # Erasing -------------------------------------------------------------------------------------
     def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
@@ -101,7 +101,7 @@ class ErasureQueries(Table):
         )
 
     def _stated_before(self, ids: list[str] | None) -> Iterator[Row]:
-        """Yield all changes, those of a memory together, read by the page."""
+        """Yield all changes, grouped by memory, reading one page at a time."""
         memory_id, change_id = "", 0
         while True:
             values = {"after_id": memory_id, "after": change_id, "page": _PAGE, "ids": ids}
@@ -115,7 +115,7 @@ class ErasureQueries(Table):
         ids = {"ids": list(memory_ids)}
         counts = self._db.row(_COUNT, ids)
         self._db.run(f"DELETE FROM memories WHERE id {_AMONG}", ids)
-        # That of the deletion, too.
+        # Including that of the deletion.
         self._db.run(f"DELETE FROM history WHERE memory_id {_AMONG}", ids)
         return RemovedRows(*counts) if counts else RemovedRows(0, 0, 0)
 
@@ -140,7 +140,7 @@ WHERE t.{key} > %(after)s ORDER BY t.{key} LIMIT %(page)s"""
                 yield RemainingText("other", table, text.encode())
 
     def _remaining_graph(self) -> Iterator[RemainingText]:
-        """Yield what the graph holds: as that of a memory which says so, or as written by hand."""
+        """Yield the texts of the graph: as of the memory that says so, or as written by hand."""
         for table, kind in (("entities", "entity"), ("relationships", "relationship")):
             sql = _SELECT_GRAPH_ROWS.format(table=table, kind=kind, row=self._row(table))
             for _, graph_id, memory_id, text in self._paged(sql):
@@ -153,7 +153,7 @@ WHERE t.{key} > %(after)s ORDER BY t.{key} LIMIT %(page)s"""
             yield _of_graph(memory_id, f"an alias of the entity {graph_id} of the graph", text)
 
     def _row(self, table: str) -> str:
-        """Return the SQL of all texts and numbers of a row, with nothing between."""
+        """Return the SQL of all texts and numbers of a row, with nothing in between."""
         names = self._db.rows(_SELECT_COLUMNS, (table,))
         return f"concat({', '.join(name for (name,) in names)})"
 

@@ -1,4 +1,4 @@
-"""The table ``fingerprints``: hashes of normalized texts, by which near duplicates are found."""
+"""The table ``fingerprints``: hashes of normalized texts, used to find near duplicates."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ _PUT: Final = """
 UPDATE fingerprints AS f SET fingerprint = made.fingerprint
 FROM unnest(%s::bigint[], %s::bigint[]) AS made (fingerprint, seq) WHERE f.seq = made.seq"""
 _SELECT_PRESENT: Final = "SELECT DISTINCT fingerprint FROM fingerprints WHERE fingerprint = ANY(%s)"
-# In the order of the index of what is missing, which is empty mostly.
+# In the order of the index of missing fingerprints, which is mostly empty.
 _SELECT_ONE_MISSING: Final = """
 SELECT 1 FROM fingerprints WHERE fingerprint IS NULL ORDER BY seq LIMIT 1"""
 
 
 class FingerprintTable(Table):
-    """The table of fingerprints: hashes by which near duplicates are found."""
+    """The table of fingerprints: hashes used to find near duplicates."""
 
     def put(self, fingerprints: Iterable[tuple[int, int]]) -> None:
         pairs = list(fingerprints)
@@ -59,16 +59,16 @@ class FingerprintTable(Table):
     def complete_page(self) -> list[int]:
         """Compute the fingerprints of a page of memories that lack one; return their row ids.
 
-        Those are of memories that another program wrote or changed.
+        Another program wrote or changed those memories.
         """
         rows = self._db.rows(_SELECT_MISSING, (BEFORE_ALL, _PAGE))
         self.put([(fingerprint_of(*parts), row_id) for row_id, *parts in rows])
         return [row_id for row_id, *_ in rows]
 
     def is_left(self, completed: Sequence[int]) -> bool:
-        """Return whether a page just completed still lacks some: something undoes it then.
+        """Return whether a page just completed still lacks some: then something undoes it.
 
-        Must run in the same transaction as ``complete_page``, whose result is given.
+        Must run in the same transaction as ``complete_page``, whose result is passed in.
         """
         if not completed:
             return not self.is_complete()
@@ -76,9 +76,9 @@ class FingerprintTable(Table):
         return bool(left) and bool(left[0][0] <= completed[0])
 
     def same(self, fingerprint: int, *, limit: int) -> list[DuplicateCandidate]:
-        """Return the memories that have a fingerprint and are not archived, oldest first.
+        """Return the unarchived memories that have a fingerprint, oldest first.
 
-        Where there are more than ``limit``, those that were recalled come before older ones.
+        If there are more than ``limit``, recalled ones come before older ones.
         """
         rows = self._db.rows(_SELECT_SAME, (fingerprint, limit))
         candidates = [DuplicateCandidate(*row) for row in rows]

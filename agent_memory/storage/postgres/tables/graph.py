@@ -1,7 +1,6 @@
 """The tables of the graph in PostgreSQL: its relationships at a moment, and how they are closed.
 
-What is asked for a time in the past is asked of ``_PAST``, where a memory that was deleted later
-still counts.
+Queries about a time in the past use ``_PAST``, where a memory deleted later still counts.
 """
 
 from __future__ import annotations
@@ -57,11 +56,11 @@ _RUN_OF: Final = "(SELECT run_id FROM memories WHERE id = {0})"
 _IS_OPEN: Final = f"""(valid_to IS NULL OR closing_is_undone = 1 OR (closed_by IS NOT NULL
   AND (NOT EXISTS (SELECT 1 FROM memories WHERE id = closed_by)
     OR {_RUN_OF.format("closed_by")} IS DISTINCT FROM {_RUN_OF.format("memory_id")})))"""
-"""Whether a memory's statement holds as far as its own run says."""
+"""Whether a memory's statement holds according to its own run."""
 _TWINS: Final = """(SELECT o.id FROM relationships AS r JOIN relationships AS o
   ON o.source_id = r.source_id AND o.relationship = r.relationship AND o.target_id = r.target_id
   WHERE r.id = %(edge_id)s)"""
-"""The rows that say what a relationship says: one was out of sight when another was added."""
+"""The rows that say the same as a relationship: one was hidden when another was added."""
 _SAID_AGAIN: Final = {
     "entity": """
   type = coalesce(excluded.type, CASE x.is_undone WHEN 0 THEN x.type END),
@@ -79,7 +78,7 @@ _SAID_AGAIN: Final = {
   valid_to = excluded.valid_to, closed_by = NULL, closing_change_id = NULL, closing_is_undone = 0,
   updated_at = excluded.updated_at,""",
 }
-"""What becomes of a memory's statement that it makes again; one that was undone is made anew."""
+"""How a memory's statement changes when it is repeated; one that was undone is made afresh."""
 
 
 class GraphTable(graph.GraphTable):
@@ -132,7 +131,7 @@ ORDER BY g.seq LIMIT %(limit)s"""
         self, when: GraphMoment, start: Sequence[str], depth: int
     ) -> tuple[dict[str, int], bool]:
         edges, condition = _edges(when), f"{_IN_SCOPE} AND {_condition(when)}"
-        # The rows of a recursion come as they are reached, the nearest first: the limit ends it.
+        # The rows of a recursion come as they are reached, nearest first: the limit ends it.
         sql = f"""
 WITH RECURSIVE reached (id, depth) AS (
   SELECT entity_id COLLATE "C", 0 FROM unnest(%(start)s::text[]) AS entity_id
@@ -210,14 +209,14 @@ ON CONFLICT (agent_id, {kind}_id, memory_id) DO UPDATE SET {_SAID_AGAIN[kind] if
 
 
 def _edges(when: GraphMoment) -> str:
-    """Return what is read as the relationships; of a run all rows, which ``_condition`` narrows."""
+    """Return the table to read relationships from; for a run all, which ``_condition`` narrows."""
     if when.run_id is not None:
         return "relationships"
     return _PAST if when.is_past else "graph_edges"
 
 
 def _condition(when: GraphMoment) -> str:
-    """Return whether a row of ``_edges`` holds at the moment."""
+    """Return the condition that a row of ``_edges`` holds at the moment."""
     return _HOLDS if when.run_id is None else HOLDS_IN_RUN
 
 

@@ -35,9 +35,9 @@ UPDATE history SET old_values = (old_values::jsonb - 'reviews')::text
 WHERE event = 'DELETE' AND old_values::json -> 'reviews' IS NOT NULL"""
 
     def last_change_of(self, user_id: str, run_id: str | None) -> int:
-        """Return the newest change of the memories of a user, or of one run of them; 0 for none.
+        """Return the newest change of the memories of a user, or of one of their runs, or 0.
 
-        Memories that were deleted count as those of the user whom they were about then.
+        Deleted memories count for the user whom they were about when they were deleted.
         """
         return int(self._db.value(_SELECT_LAST_OF, {"user_id": user_id, "run_id": run_id}) or 0)
 
@@ -50,7 +50,7 @@ WHERE event = 'DELETE' AND old_values::json -> 'reviews' IS NOT NULL"""
 
 
 class OperationTable(history.OperationTable):
-    """The table of operations: changes that belong together, and what cannot be undone."""
+    """The table of operations: groups of changes made by one verb, and what cannot be undone."""
 
     _LAST_NUMBER = """
 SELECT greatest((SELECT max(change_id) FROM history),

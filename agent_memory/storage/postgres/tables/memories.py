@@ -48,7 +48,7 @@ _KEYS: Final[dict[MemoryOrder, tuple[str, str]]] = {
     MemoryOrder.LAST_RECALLED: ("coalesce(m.last_accessed, '')", "<"),
     MemoryOrder.CATEGORY: ("m.category", ">"),
 }
-"""What memories are sorted by before their time, and how the key of a later one compares."""
+"""What memories are sorted by before their time, and how the key of a later memory compares."""
 _SELECT_BEGINNINGS: Final = """
 WITH chosen AS MATERIALIZED (SELECT m.agent_id, m.seq FROM memories AS m
   WHERE {condition} ORDER BY m.timestamp DESC, m.seq DESC LIMIT %s)
@@ -66,8 +66,8 @@ SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > %(user_id)s)
 _SELECT_BETWEEN: Final = """
 SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN %s AND %s AND {condition}
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT %s"""
-# The two nearest of a side, by one look into the index. Of one owner's rows the index of users has
-# the same order: memories of others in that session are not even passed by.
+# The two nearest on a side, by one index lookup. For one owner's rows the index of users has the
+# same order, so other users' memories in that session are not even visited.
 _SELECT_SIDE: Final = """
   ARRAY(SELECT n.seq FROM memories AS n
     WHERE n.agent_id = m.agent_id AND n.created_by_session = m.created_by_session
@@ -151,7 +151,7 @@ class MemoryTable(Table):
         return [memory_of_values(row, self._db.agent_id) for row in rows]
 
     def _behind(self, memory_id: str, order: MemoryOrder) -> Condition:
-        """Return the condition of what comes behind a memory; nothing does if that is gone."""
+        """Return the condition of what comes after a memory; if that is gone, nothing does."""
         key, than = _KEYS.get(order, ("0", "<"))
         sql = f"SELECT m.timestamp, m.seq, {key} FROM memories AS m WHERE m.id = %s"
         seen = self._db.row(sql, (memory_id,))
@@ -237,7 +237,7 @@ class MemoryTable(Table):
         sql = _SELECT_BETWEEN.format(condition=condition.sql)
         row_ids: list[int] = []
         for span in spans:
-            # Up to the last microsecond of the last day: the text of a time sorts as the time does.
+            # Up to the last microsecond of the last day: times sort alike as text.
             bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
             row_ids += [
                 row_id for (row_id,) in self._db.rows(sql, (*bounds, *condition.values, limit))

@@ -11,7 +11,7 @@ from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sql import memory_rows
 
 _PAGE: Final = 1_000
-# The rows that may hold a word: in one of ASCII alone it stands as it is, but for case, unless it
+# The rows that may contain a word: an ASCII-only row has it literally, except for case, unless it
 # was escaped in JSON.
 _SELECT_TEXTS: Final = r"""
 SELECT m.seq, m.id, m.content, m.tags, m.metadata, coalesce(m.task_metadata, '{}')
@@ -26,7 +26,7 @@ ORDER BY m.seq LIMIT %(limit)s"""
 
 
 class MemoryRowTable(memory_rows.MemoryRowTable):
-    """Rows of the table of memories as they are, by column."""
+    """Stored rows of the table of memories, by column."""
 
     _db: Database
     _HISTORY = HistoryTable
@@ -38,8 +38,8 @@ ORDER BY attnum"""
     def texts_with(self, word: str) -> Iterator[list[str]]:
         """Yield id, content, tags, metadata and task metadata of the rows that may hold a word.
 
-        The word is of lower case; ``""`` yields all rows. Archived memories too. JSON columns are
-        their text.
+        The word is in lower case; ``""`` yields all rows, including archived memories. JSON columns
+        are yielded as text.
         """
         last = BEFORE_ALL
         while True:

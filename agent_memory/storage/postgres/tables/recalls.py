@@ -1,4 +1,4 @@
-"""The table ``recalls``: when memories were last returned to the agent, by whatever process."""
+"""The table ``recalls``: when memories were last returned to the agent, by any process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.records import recall_window
 
-# The memory may be gone by the time that this is written.
+# The memory may be gone by the time this is written.
 _RECORD: Final = """
 INSERT INTO recalls (seq, recalled_at)
 SELECT m.seq, told.moment FROM unnest(%s::bigint[], %s::text[]) AS told (seq, moment)

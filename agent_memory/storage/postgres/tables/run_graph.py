@@ -1,8 +1,8 @@
-"""The graph as the memories of one run state it, whatever other runs say of the same.
+"""The graph as the memories of one run state it, whatever other runs say about the same.
 
-The rows of ``entities`` and ``relationships`` sum up what all memories say. Whoever may read one
-run alone is told what its memories say: how sure they are, in what words, since when and until
-when, and what they call an entity. What other runs say changes none of it.
+The rows of ``entities`` and ``relationships`` sum up what all memories say. A reader restricted to
+one run sees what its memories say: how sure they are, in what words, since when and until when, and
+what they call an entity. What other runs say changes none of it.
 
 The queries take the values ``stamp``, ``user_id`` (NULL for all users) and ``run_id``.
 """
@@ -39,14 +39,14 @@ HOLDS_IN_RUN: Final = f"""(EXISTS (
     AND NOT {_ENDED.format("x")})
   OR (g.by_hand = 1 AND g.run_id = %(run_id)s AND g.valid_from <= %(stamp)s
     AND NOT {_ENDED.format("g")} AND NOT {_SAID_ELSEWHERE.format("relationship", "g")}))"""
-"""Whether a row ``g`` of ``relationships`` holds at the moment, as the run says."""
+"""Whether a row ``g`` of ``relationships`` holds at the moment, according to the run."""
 
 
 def edges_of_run(among: str = "true") -> str:
-    """Return the table ``run_edges``, for a ``WITH``: the relationships as the run says them.
+    """Return the table ``run_edges``, for a ``WITH`` clause: relationships as the run states them.
 
-    ``among`` narrows the rows ``r`` of ``relationships``, all or none of those that say the same.
-    What holds by several rows is one edge: ``row_ids`` and ``memory_ids`` are arrays.
+    ``among`` restricts the rows ``r`` of ``relationships`` to all or none of those that say the
+    same. Several such rows make one edge: ``row_ids`` and ``memory_ids`` are arrays.
     """
     return f"""
 run_statements AS (
@@ -124,7 +124,7 @@ class RunGraph(Table):
     def open_edges(
         self, run_id: str, source_id: str, relationship: str, target_id: str | None
     ) -> list[Row]:
-        """Return what the run says an entity has now: id, target and ``valid_from``."""
+        """Return the run's open relationships of an entity: id, target and ``valid_from``."""
         values = {
             "run_id": run_id,
             "user_id": None,
@@ -137,9 +137,9 @@ class RunGraph(Table):
     def entities(
         self, run_id: str, *, user_id: str | None, ids: Sequence[str] | None, agent_id: str
     ) -> list[EntityView]:
-        """Return the entities that the run speaks of, in the order in which it did first.
+        """Return the entities that the run mentions, in the order of their first mention.
 
-        What its memories call an entity is its name, the first, and its aliases.
+        The first name that its memories use for an entity is its name, the others are its aliases.
         """
         sql = _SELECT_ENTITIES.format(_ANY if ids is None else _AMONG)
         wanted = None if ids is None else list(ids)

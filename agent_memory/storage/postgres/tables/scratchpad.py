@@ -23,14 +23,14 @@ WHERE excluded.reason = 'promoted' AND scratchpad.reason <> 'promoted'"""
 _PUT: Final = """
 INSERT INTO scratchpad (seq, entered_at, reason) VALUES (%s, %s, %s)
 ON CONFLICT (agent_id, seq) DO NOTHING"""
-# Least recently used first: the last access counts, else when it came in. What was promoted by
-# hand leaves last, and what has just come in stays, or promoting would evict what it promotes.
+# Least recently used first, by the last access, or else by when it entered. What was promoted by
+# hand is evicted last; what has just entered stays, or promoting would evict what it promotes.
 _SELECT_SURPLUS: Final = """
 SELECT s.seq, m.id FROM scratchpad AS s JOIN memories AS m USING (agent_id, seq)
 WHERE s.user_id IS NOT DISTINCT FROM %s::text AND s.seq <> ALL (%s::bigint[]) AND m.archived = 0
 ORDER BY s.reason = 'promoted', greatest(coalesce(m.last_accessed, ''), s.entered_at), s.seq
 LIMIT %s"""
-# An archived memory keeps its entry, unseen, until it comes back.
+# An archived memory keeps its entry, hidden, until it is unarchived.
 _SELECT_MEMBERS: Final = """
 SELECT s.seq FROM scratchpad AS s JOIN memories AS m USING (agent_id, seq)
 WHERE m.archived = 0 {of_user}

@@ -1,4 +1,4 @@
-"""Queries for statistics: how many memories of what, by day, and how they are used."""
+"""Queries for statistics: numbers of memories by field and day, and how they are used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.queries import DayOfChanges, StatisticsField, Totals
 
-# The source as JSON: PostgreSQL cannot make a text of every JSON string, such as "\u0000".
+# The source as JSON: PostgreSQL cannot convert every JSON string to text, such as "\u0000".
 _COLUMNS: Final[dict[StatisticsField, str]] = {
     "category": "to_json(category)::text",
     "session": "to_json(created_by_session)::text",
@@ -37,7 +37,7 @@ WHERE access_count > 0 AND archived = 0 ORDER BY access_count DESC, seq LIMIT %s
 _SELECT_WRITTEN: Final = """
 SELECT id, greatest(timestamp, updated_at) FROM memories
 WHERE archived = 0 AND id = ANY (%s::text[])"""
-# What the tables hold of this agent. How much of the pages and indexes is whose nobody knows.
+# The size of this agent's rows. How much of the pages and indexes is whose is unknown.
 _SIZE: Final = """
 SELECT coalesce((SELECT sum(pg_column_size(m.*)) FROM memories AS m), 0)::bigint
   + coalesce((SELECT sum(pg_column_size(h.*)) FROM history AS h), 0)::bigint

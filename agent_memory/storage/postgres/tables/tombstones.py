@@ -11,7 +11,7 @@ from agent_memory.storage.sql import tombstones
 
 
 class TombstoneTable(tombstones.TombstoneTable):
-    """The table of tombstones, by which what was erased is known."""
+    """The table of tombstones, by which erased things are recognized."""
 
     _db: Database
 

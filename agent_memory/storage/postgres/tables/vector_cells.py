@@ -1,7 +1,7 @@
-"""The cells of an index of vectors, by model.
+"""The cells of a vector index, by model.
 
-Every code is in one cell. Cell 0 has no centre: what is in it was not sorted yet. A retired cell
-takes in nothing more, and is removed once its codes are in others.
+Every code is in one cell. Cell 0 has no centre, and holds codes that are not sorted yet. A retired
+cell accepts no more codes, and is removed once its codes are in others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CellTable(Table):
     """The table of cells."""
 
     def create(self, model_id: int) -> None:
-        """Give a model cell 0, in place of the cells that it has."""
+        """Give a model cell 0, replacing its existing cells."""
         self.drop(model_id)
         self._db.run(_ADD_UNSORTED, (model_id,))
 

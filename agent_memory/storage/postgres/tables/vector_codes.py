@@ -1,6 +1,7 @@
-"""The table of short codes: searched before the vectors are.
+"""The table of short codes, searched before the vectors are.
 
-It holds what a search may find, the memories that are not archived. A code goes with its vector.
+It holds what a search may return: the memories that are not archived. A code is deleted with its
+vector.
 """
 
 from __future__ import annotations
@@ -53,9 +54,9 @@ class CodeTable(Table):
         limit: int,
         within: int,
     ) -> list[tuple[int, int]]:
-        """Return the rows whose codes differ least, nearest first, with the bits that differ.
+        """Return the rows whose codes differ least, nearest first, with the differing bits.
 
-        They are looked for in some cells; no more than ``within`` bits may differ.
+        Only the given cells are searched, and at most ``within`` bits may differ.
         """
         bits = _written(code)
         values = (bits, model_id, list(cells), 8 * len(code), bits, within, limit)
@@ -73,10 +74,10 @@ class CodeTable(Table):
 
 
 def _written(code: bytes) -> str:
-    """Return a code as PostgreSQL reads bits."""
+    """Return a code in PostgreSQL's notation for bits."""
     return f"x{code.hex()}"
 
 
 def _read(digits: str) -> bytes:
-    """Return a code of its binary digits."""
+    """Return a code from its binary digits."""
     return int(digits, 2).to_bytes(len(digits) // 8, "big") if digits else b""

@@ -4,13 +4,13 @@ Three rules come from faults that lost data elsewhere:
 
 * The library never uses Python's own ``sqlite3``, and never opens the database, its ``-wal`` or
   its ``-shm`` with ``open()``: closing such a file drops every lock that this process holds on it,
-  and the next visitor then deletes the log of a live writer.
+  and the next process to open the database then deletes the log of a live writer.
 * A connection is never used after ``fork``: parent and child would share it unknowingly.
 * A file that was deleted or replaced under a connection is noticed before the next write.
 
 Threads share one connection under one lock: a transaction belongs to the thread that began it, and
-the others wait. (A connection per thread would wait for the same lock inside SQLite, and would
-have to be closed by threads that are gone.)
+the others wait. (Connections per thread would wait for the same lock inside SQLite, and would have
+to be closed by threads that no longer exist.)
 """
 
 from agent_memory.storage.records import Row

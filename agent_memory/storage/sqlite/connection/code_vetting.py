@@ -1,8 +1,8 @@
 """Decides whether the triggers and views that a file holds may run.
 
-A file may come from anywhere, and a trigger in it runs with every write, a view with every look at
-it. Whoever knows what a file must hold says what is to be thought of it: a ``Vet``. Where that
-finds a fault, SQLite itself is told to run none of it, and nothing is written. Reading goes on.
+A file may come from anywhere; its triggers run with every write, its views with every use of them.
+A ``Vet``, which knows what a file must hold, judges it. If it finds a fault, SQLite itself is told
+to run none of them, and nothing is written. Reading goes on.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +14,11 @@ import apsw
 from agent_memory.errors import StorageUntrusted
 from agent_memory.storage.records import Row
 
-# As bytes: damage in a comment, which is no UTF-8 then, keeps nobody from reading.
+# As bytes: damage in a comment, which is then not UTF-8, must not prevent reading.
 SELECT_CODE: Final = """
 SELECT type, CAST(name AS BLOB), CAST(sql AS BLOB) FROM sqlite_schema
 WHERE type IN ('table', 'view', 'trigger', 'index') AND sql IS NOT NULL"""
-"""All that a file holds that may run, and the tables that it runs on: type, name, SQL."""
+"""Everything in a file that may run, and the tables that it runs on: type, name, SQL."""
 _TRIGGERS: Final = apsw.SQLITE_DBCONFIG_ENABLE_TRIGGER
 _VIEWS: Final = apsw.SQLITE_DBCONFIG_ENABLE_VIEW
 
@@ -27,7 +27,7 @@ class Verdict(NamedTuple):
     """The verdict on a file: whether it may be written, and whose views are read.
 
     ``refusal`` says why nothing may be written, and what to do. ``temporary_views`` are the
-    statements that make the views as they must be, where those of the file must not run.
+    statements that create the proper views if those of the file must not run.
     """
 
     refusal: str | None = None
@@ -35,11 +35,11 @@ class Verdict(NamedTuple):
 
 
 Vet = Callable[[Path, int, Sequence[Row]], Verdict]
-"""Given a path, the schema's version, and type, name and SQL of what is in the file, it judges."""
+"""Judges a file by its path, its schema version, and type, name and SQL of its objects."""
 
 
 class Vetting:
-    """Whether the triggers and views of the file that a connection has open may run."""
+    """Decides whether the triggers and views of the file that a connection has open may run."""
 
     def __init__(self, path: Path, vet: Vet | None, *, read_only: bool) -> None:
         self._path = path
@@ -50,7 +50,7 @@ class Vetting:
 
     @property
     def refusal(self) -> str | None:
-        """Return why nothing may be written, as far as it is known."""
+        """Return why nothing may be written, as far as known."""
         return self._verdict.refusal
 
     def begin(self, connection: apsw.Connection) -> None:
@@ -66,7 +66,7 @@ class Vetting:
     def before_writing(self, connection: apsw.Connection) -> None:
         """Vet the file again if its schema changed; raise ``StorageUntrusted`` if it may not run.
 
-        Inside of a transaction that writes nobody can change the schema any more.
+        Inside a write transaction nobody else can change the schema.
         """
         if self._vet is None:
             return
@@ -81,7 +81,7 @@ class Vetting:
         self._cookie = None
 
     def put_views_in_place(self, connection: apsw.Connection) -> None:
-        """Create our views where the file's must not be read. Must run outside of transactions."""
+        """Create our views if the file's must not be read. Must run outside transactions."""
         if not self._verdict.temporary_views:
             return
         connection.pragma("query_only", False)
@@ -92,7 +92,7 @@ class Vetting:
             connection.pragma("query_only", self._read_only)
 
     def _judge(self, connection: apsw.Connection) -> None:
-        assert self._vet is not None  # noqa: S101 - the callers look
+        assert self._vet is not None  # noqa: S101 - the callers check
         cookie = connection.pragma("schema_version")
         version = int(connection.pragma("user_version"))
         self._verdict = self._vet(self._path, version, list(connection.execute(SELECT_CODE)))
@@ -103,6 +103,6 @@ class Vetting:
 
 
 def _allow(connection: apsw.Connection, setting: int, *, yes: bool) -> None:
-    """Enable or disable the file's triggers or views; SQLite's own never ask."""
-    if connection.config(setting, -1) != int(yes):  # a change makes it prepare all statements anew
+    """Enable or disable the file's triggers or views; SQLite's own are not affected."""
+    if connection.config(setting, -1) != int(yes):  # a change makes it re-prepare all statements
         connection.config(setting, int(yes))

@@ -1,7 +1,7 @@
-"""Compaction: leaves no free pages, no log and no reader of an older state; and raw bytes.
+"""Compaction, which leaves no free pages, no log and no reader of an older state; and raw bytes.
 
-What SQLite deletes stays in the file and in its log until something is written over it. The disk
-may keep what a file gave back to it: that is beyond any program that writes files.
+What SQLite deletes stays in the file and in its log until it is overwritten. The disk may keep what
+a file released: that is beyond the reach of any program that writes files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from agent_memory.storage.sqlite.connection import opening
 from agent_memory.storage.sqlite.connection.error_translation import translated
 
 _IN_MEMORY_UP_TO: Final = 256 * 2**20
-"""Bytes of a file whose new image is made in memory, not in a temporary file on another disk."""
+"""Up to this size in bytes, a file's new image is built in memory, not in a temporary file on
+another disk."""
 
 _NOTHING_ERASED: Final = "Nothing was erased: try again when that is done"
 _TURN_SECONDS: Final = 0.3
@@ -29,10 +30,10 @@ _UNFINISHED: Final = "What was erased is still in its log: finish the erasure wh
 
 
 def refuse_readers(connection: apsw.Connection, path: Path) -> None:
-    """Raise ``StorageLocked`` while somebody reads an older state of the file.
+    """Raise ``StorageLocked`` while anyone is reading an older state of the file.
 
-    Their state could not be taken away from them: the log would have to stay. An empty log tells
-    nothing of its readers, so the header is written anew first, as it is.
+    Their state could not be taken from them, so the log would have to stay. An empty log says
+    nothing about its readers, so the header is first rewritten unchanged.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -48,10 +49,10 @@ def refuse_readers(connection: apsw.Connection, path: Path) -> None:
 
 
 def compact(connection: apsw.Connection, path: Path, *, size: int) -> None:
-    """Vacuum the file: write it anew with only what its tables hold, and empty the log.
+    """Vacuum the file: rewrite it with only what its tables hold, and empty the log.
 
-    Waits for readers up to the busy timeout; then it is ``StorageLocked``. A temporary file, of
-    which SQLite makes use from 256 MB on, has no name and holds what the tables hold, no more.
+    Waits for readers up to the busy timeout, then raises ``StorageLocked``. The temporary file that
+    SQLite uses from 256 MB on has no name, and holds only what the tables hold.
     """
     _empty_log(connection, path, _UNFINISHED)
     in_memory = size <= _IN_MEMORY_UP_TO
@@ -62,7 +63,7 @@ def compact(connection: apsw.Connection, path: Path, *, size: int) -> None:
 
 @contextlib.contextmanager
 def _writing_over(connection: apsw.Connection, *, in_memory: bool) -> Iterator[None]:
-    """Let SQLite fill with zeros what it does not use of a page."""
+    """Make SQLite fill the unused parts of pages with zeros."""
     usual = connection.pragma("temp_store")
     connection.pragma("secure_delete", True)
     connection.pragma("temp_store", "MEMORY" if in_memory else usual)
@@ -76,8 +77,8 @@ def _writing_over(connection: apsw.Connection, *, in_memory: bool) -> Iterator[N
 def _empty_log(connection: apsw.Connection, path: Path, advice: str) -> None:
     """Checkpoint the whole log into the file, and truncate it.
 
-    While SQLite waits for readers it keeps all writers out, who would wait as long and give up. So
-    it waits in short turns, and between them the writers have theirs.
+    While SQLite waits for readers it blocks all writers, who would wait as long and give up. So it
+    waits in short turns, with turns for the writers in between.
     """
     deadline = time.monotonic() + opening.BUSY_TIMEOUT_SECONDS
     with _readers_translated(path, advice):
@@ -86,7 +87,7 @@ def _empty_log(connection: apsw.Connection, path: Path, advice: str) -> None:
 
 
 def _has_emptied_log(connection: apsw.Connection, *, is_last: bool) -> bool:
-    """Try it for one turn, and return whether it was done. The last one raises ``BusyError``."""
+    """Try for one turn, and return whether it succeeded. The last turn raises ``BusyError``."""
     opening.wait_for_locks(connection, seconds=_TURN_SECONDS)
     try:
         connection.wal_checkpoint("main", apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -101,7 +102,7 @@ def _has_emptied_log(connection: apsw.Connection, *, is_last: bool) -> bool:
 
 @contextlib.contextmanager
 def _readers_translated(path: Path, advice: str) -> Iterator[None]:
-    """Say in the error that somebody reads, and what to do then."""
+    """Raise an error which says that someone is reading, and what to do."""
     try:
         yield
     except apsw.BusyError as error:
@@ -112,7 +113,7 @@ def _readers_translated(path: Path, advice: str) -> Iterator[None]:
 
 
 def read_raw(connection: apsw.Connection, part: int, offset: int, amount: int) -> bytes:
-    """Return bytes of the file (0) or of its log (1) as they are; past its end they are zeros."""
+    """Return raw bytes of the file (0) or of its log (1); past its end they are zeros."""
     return connection.read("main", part, offset, amount)[1]
 
 
@@ -120,7 +121,7 @@ def raw_of_file(path: Path, length: int) -> Iterator[bytes]:
     """Yield the bytes of any file, ``length`` at a time but for the last.
 
     It may be a database that this process has open: SQLite reads it, and no lock is lost. Raises
-    ``StorageError`` and its kinds.
+    ``StorageError`` and its subclasses.
     """
     with translated(path):
         refuse_unfit_file(path)

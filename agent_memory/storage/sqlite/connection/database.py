@@ -50,24 +50,23 @@ from agent_memory.storage.sqlite.connection.statements import Statements
 _OLDEST_SQLITE: Final = 3_054_000
 
 _FAILURES: Final = (apsw.SQLError, apsw.IOError, apsw.FullError)
-"""What comes of a disk that fails; the first is what an extension makes of it."""
+"""What a failing disk causes; the first is what an extension turns it into."""
 
-# Connections of a parent process that were in use at the fork. They must outlive this process: to
-# close one would roll back, in what both share, what the parent is about to commit.
+# Connections of a parent process that were in use at the fork. They must outlive this process:
+# closing one would roll back, in their shared state, what the parent is about to commit.
 _parents_connections: Final[list[apsw.Connection]] = []
 
 
 class Database(Statements):
-    """One SQLite file, opened; shared by the threads of a process under a lock.
+    """One open SQLite file, shared by the threads of a process under a lock.
 
-    ``path`` must be absolute. ``create`` makes the file, mode 0600, when there is none.
-    ``synchronous`` is ``FULL`` (an acknowledged write survives a power cut) or ``NORMAL`` (the
-    last ones may be lost then, the file stays sound). ``refuse_version`` is called with the path
-    and the schema's version before the file is touched, and raises for one that it does not know.
-    ``vet`` judges what is in the file: without it a file that is written is trusted, and in one
-    that is only read no view may be looked at. ``agent_id`` is whose file it is, once that is
-    known: another agent's that has taken its place is refused.
-    Raises ``StorageError`` and its kinds.
+    ``path`` must be absolute. ``create`` creates the file, mode 0600, if it does not exist.
+    ``synchronous`` is ``FULL`` (an acknowledged write survives a power cut) or ``NORMAL`` (the last
+    ones may then be lost, but the file stays sound). ``refuse_version`` is called with the path and
+    the schema version before the file is touched, and raises for an unknown one. ``vet`` judges the
+    triggers and views in the file: without it, a file opened for writing is trusted, and in one
+    opened read-only no view may be used. ``agent_id`` is the agent of the file, once known: another
+    agent's file that has replaced it is refused. Raises ``StorageError`` and its subclasses.
     """
 
     def __init__(
@@ -115,15 +114,15 @@ class Database(Statements):
     def write(self, *, durable: bool = True, vetted: bool = True) -> Iterator[None]:
         """Run the body in one write transaction, which holds the write lock from its start.
 
-        A transaction that first reads and then writes would fail at once when another process
-        wrote in between, whatever the timeout; one that begins with the lock waits its turn.
+        A transaction that first reads and then writes would fail at once, whatever the timeout, if
+        another process wrote in between; one that begins with the lock waits its turn.
 
-        ``durable=False`` is for what can be made anew, such as embeddings: the commit does not
-        wait for the disk, and a power cut may lose it, as long as no durable one came after it.
-        The file stays sound.
+        ``durable=False`` is for data that can be recomputed, such as embeddings: the commit does
+        not wait for the disk, and a power cut may lose it unless a durable one follows. The file
+        stays sound.
 
-        ``vetted=False`` is for taking out of the file what may not be there: no trigger runs until
-        ``trust`` is called. Otherwise such a file is ``StorageUntrusted``.
+        ``vetted=False`` is for removing from the file what must not be there: no trigger runs until
+        ``trust`` is called. Otherwise such a file raises ``StorageUntrusted``.
         """
         if self.read_only:
             raise opened_read_only(self.path)
@@ -141,7 +140,7 @@ class Database(Statements):
 
     @property
     def can_write(self) -> bool:
-        """Return whether the file may be written, as far as was seen when it was last looked at."""
+        """Return whether the file may be written, as of the last time it was examined."""
         return not self.read_only and self._vetting.refusal is None
 
     @contextlib.contextmanager
@@ -172,7 +171,8 @@ class Database(Statements):
                 if begin == "BEGIN IMMEDIATE":
                     refuse_without_space(connection, self.path, self._journal)
                 try:
-                    connection.execute(begin)  # here: a Ctrl-C after it left the transaction open
+                    # Inside the try block: a Ctrl-C after it left the transaction open.
+                    connection.execute(begin)
                     self._depth = 1
                     yield
                     if connection.in_transaction or begin != "BEGIN":  # a damaged file ends a read
@@ -180,7 +180,7 @@ class Database(Statements):
                     self._last_change = lost_log.last_change(self.path)
                 except BaseException as error:  # Ctrl-C too
                     note_errno(error, connection)
-                    # A full disk has already rolled back by itself.
+                    # On a full disk SQLite has already rolled back.
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
                     self._vetting.put_views_in_place(connection)
@@ -192,11 +192,11 @@ class Database(Statements):
 
     @contextlib.contextmanager
     def _makeshift_closed(self) -> Iterator[None]:
-        """Close a makeshift connection when the body, and its transaction, are done with it."""
+        """Close a makeshift connection after the body, unless a transaction is still open."""
         try:
             yield
         except BaseException as error:  # Ctrl-C too
-            note_errno(error, self._connection)  # while it can still be asked
+            note_errno(error, self._connection)  # while the connection still knows it
             raise
         finally:
             if (connection := self._connection) and self._is_makeshift and not self._depth:
@@ -206,10 +206,10 @@ class Database(Statements):
 
     @contextlib.contextmanager
     def _renewed_after_failure(self, connection: apsw.Connection) -> Iterator[None]:
-        """Let the next use open another connection where the body could not read or write.
+        """If the body could not read or write, make the next use open another connection.
 
-        Of an extension's tables more was lost than is rolled back: sqlite-vec forgets the name of
-        one that it could not drop, and can then never drop it.
+        An extension's tables lose more than a rollback restores: sqlite-vec forgets the name of a
+        table that it could not drop, and can then never drop it.
         """
         try:
             yield
@@ -223,9 +223,9 @@ class Database(Statements):
 
     @contextlib.contextmanager
     def _waiting_for_the_disk(self, connection: apsw.Connection, *, waits: bool) -> Iterator[None]:
-        """Let the body's transaction wait for the disk or not. Inside of it, SQLite would refuse.
+        """Set whether the body's transaction waits for the disk; inside it, SQLite would refuse.
 
-        A setting that cannot be restored goes with its connection, and the next use opens another.
+        If the setting cannot be restored, the connection is closed, and the next use opens another.
         """
         if waits or self._synchronous != "FULL":
             yield
@@ -248,7 +248,7 @@ class Database(Statements):
         self._leave_parent_after_fork()
         with self._lock:
             with self._translated():
-                # Now, for in the body it would close the connection that is made impatient here.
+                # Now: in the body it would close the connection whose timeout is changed here.
                 if not self.read_only:
                     self._reopen_if_replaced()
                 connection = self._connected()
@@ -275,8 +275,8 @@ class Database(Statements):
     def load_vectors(self) -> bool:
         """Make sqlite-vec's functions and its table type ``vec0`` available from now on.
 
-        ``False`` when that is not possible: ``vectors_problem`` says why. It is tried once for
-        each connection, so asking again costs nothing.
+        Return ``False`` if that is impossible: ``vectors_problem`` says why. Each connection tries
+        only once, so calling it again costs nothing.
         """
         with self._statement() as connection:
             if not self._wants_vectors:
@@ -285,23 +285,23 @@ class Database(Statements):
             return self._vectors_problem is None
 
     def vectors_problem(self) -> str | None:
-        """Return why ``load_vectors`` said no and what to do; ``None`` when it did not."""
+        """Return why ``load_vectors`` returned false, and what to do; ``None`` if it did not."""
         return self._vectors_problem
 
     # The file ---------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close the file. Closing twice is fine; using it afterwards is ``StorageClosed``."""
+        """Close the file. Closing twice is fine; using it afterwards raises ``StorageClosed``."""
         self._leave_parent_after_fork()
         with self._lock, self._translated():
             self._is_closed = True
             identity = self._file_identity()
             if self._connection is not None and identity[:2] != self._identity[:2]:
-                # Otherwise another file's log would be deleted, or ours stay.
+                # Otherwise another file's log would be deleted, or ours would stay.
                 self._leave_lost_file(identity)
             if self._connection is not None:
-                # Others may have written since: to bring their log into the file is not for a
-                # reader, nor to delete it.
+                # Others may have written since: a reader must neither checkpoint nor delete their
+                # log.
                 leave = self.read_only and journal_mode.has_log(self.path)
                 leave_log_on_close(self._connection, leave=leave)
                 self._connection.close()
@@ -319,16 +319,16 @@ class Database(Statements):
     def copy_into(
         self, target: Path, *, named: Path | None = None, page_size: int | None = None
     ) -> None:
-        """Write a consistent copy into an empty file, without what was deleted; not yet synced.
+        """Write a consistent copy, without deleted data, into an empty file; it is not synced.
 
-        ``named`` is what errors call it, unless that is the target. Its pages are as long as the
-        file's, unless a ``page_size`` in bytes is given.
+        ``named`` is the path that errors mention, by default the target. The pages have the size of
+        the file's, unless ``page_size`` is given, in bytes.
         """
         with (
             self._statement() as connection,
             page_copy.full_disk_translated(connection, named or target),
         ):
-            connection.pragma("query_only", False)  # which would forbid writing the copy, too
+            connection.pragma("query_only", False)  # it would also forbid writing the copy
             try:
                 if page_size is not None:
                     connection.pragma("page_size", page_size)
@@ -337,16 +337,16 @@ class Database(Statements):
                 connection.pragma("query_only", self.read_only)
 
     def copy_pages_into(self, target: Path) -> None:
-        """Write the pages as they are, damaged ones too, into an empty file; not yet synced."""
+        """Copy the raw pages, damaged ones included, into an empty file; it is not synced."""
         with self._statement() as connection:
             page_copy.copy_pages(connection, target)
 
     @contextlib.contextmanager
     def overwritten_by(self, source: Database) -> Iterator[None]:
-        """Let what ``source`` holds take the place of all that is here, in one commit.
+        """Replace the whole content with that of ``source``, in one commit.
 
-        It comes when the body ends without an error. The body runs with the write lock, and must
-        not use this object; what it writes into ``source`` is copied as well. Others who have the
+        It happens when the body ends without an error. The body runs with the write lock, and must
+        not use this object; what it writes to ``source`` is copied as well. Others who have the
         file open see the new content from their next transaction on.
         """
         self._leave_parent_after_fork()
@@ -362,21 +362,21 @@ class Database(Statements):
                 yield
 
     def refuse_readers(self) -> None:
-        """Raise ``StorageLocked`` while somebody reads an older state of the file."""
+        """Raise ``StorageLocked`` while anyone is reading an older state of the file."""
         with self._outside_transaction() as connection:
             compaction.refuse_readers(connection, self.path)
 
     def compact(self) -> None:
-        """Vacuum the file: write it anew with only what its tables hold, and empty the log.
+        """Vacuum the file: rewrite it with only what its tables hold, and empty the log.
 
-        What was deleted is then in neither. Waits for readers up to the busy timeout.
+        Deleted data is then in neither. Waits for readers up to the busy timeout.
         """
         with self._outside_transaction() as connection:
             compaction.compact(connection, self.path, size=self.size())
 
     @contextlib.contextmanager
     def _outside_transaction(self) -> Iterator[apsw.Connection]:
-        """Run the body outside of any transaction, on a file that may be written."""
+        """Run the body outside any transaction, on a file that may be written."""
         if self.read_only:
             raise opened_read_only(self.path)
         with self._statement():
@@ -391,7 +391,7 @@ class Database(Statements):
             return [part for part in self._parts[:2] if part.exists() and part.stat().st_size]
 
     def raw(self, part: Path, length: int) -> Iterator[bytes]:
-        """Yield the bytes of one of these as they are, ``length`` at a time but for the last."""
+        """Yield the raw bytes of one of these, ``length`` at a time but for the last."""
         with self._translated():
             size = part.stat().st_size
         for offset in range(0, size, length):
@@ -407,11 +407,11 @@ class Database(Statements):
 
     @property
     def warning(self) -> str | None:
-        """A warning about the file's drive or hard links; ``None`` when all is as usual."""
+        """A warning about the file's drive or hard links, or ``None``."""
         return self._journal.warning(self.path) or journal_mode.warning_of_names(self.path)
 
     def size(self) -> int:
-        """Return the bytes of the file and its log."""
+        """Return the size of the file and its log in bytes."""
         parts = (self.path, beside(self.path, "-wal"))
         with self._translated():
             return sum(part.stat().st_size for part in parts if part.exists())
@@ -460,10 +460,10 @@ class Database(Statements):
         return lost_log.identity(self.path)
 
     def _reopen_if_other_file(self) -> None:
-        """Reopen when another file has taken the place of the one that is being read.
+        """Reopen if another file has replaced the one that is being read.
 
-        What became of its log is for a writer to see. One that is gone is refused, as by a writer:
-        whoever deleted an agent's folder does not expect its memories in answers of a server.
+        The state of its log matters only to a writer. A deleted file is refused, as for a writer:
+        whoever deleted an agent's folder does not expect its memories in the answers of a server.
         """
         if self._connection is None:
             return
@@ -471,16 +471,16 @@ class Database(Statements):
             inode = os.stat(self.path).st_ino  # noqa: PTH116 - 1 µs
         except FileNotFoundError:
             inode = None
-        except OSError:  # its drive may answer again
+        except OSError:  # the drive may recover
             return
         if inode != self._identity[0] or self._is_out_of_step():
             self._reopen_if_replaced()
 
     def _is_out_of_step(self) -> bool:
-        """Return whether somebody uses the same file in a way that this connection cannot follow.
+        """Return whether others use the same file in a way that this connection cannot follow.
 
-        It has a log now, which it may not have on its drive, or it was changed while it was read
-        as one that nobody changes.
+        The file now has a log although its drive may not allow one, or it changed while it was
+        being read as immutable.
         """
         if self._connection is None or self._is_makeshift:
             return False
@@ -489,10 +489,10 @@ class Database(Statements):
         return self._journal.rollback and journal_mode.uses_log(self._connection, self.path)
 
     def _reopen_if_replaced(self) -> None:
-        """Reopen when the file, its log or its shared memory is not the one that was opened.
+        """Reopen if the file, its log or its shared memory is not the one that was opened.
 
-        Otherwise the write would go into a file that nobody can reach any more. Where there is none
-        in its place, raise ``StorageUnavailable``.
+        Otherwise the write would go into a file that nobody can reach any more. Raises
+        ``StorageUnavailable`` if there is no file in its place.
         """
         identity = self._file_identity()
         if identity == self._identity and not self._is_out_of_step():
@@ -507,7 +507,7 @@ class Database(Statements):
         self._leave_lost_file(identity)
 
     def _leave_lost_file(self, identity: list[int | None]) -> None:
-        """Close a connection to what is not at its place any more, losing nothing of its log."""
+        """Close a connection to a file that is no longer in place, losing nothing of its log."""
         connection, self._connection = self._connection, None
         if connection is not None:
             is_untouched = lost_log.last_change(self.path) == self._last_change
@@ -526,12 +526,13 @@ class Database(Statements):
         return self._lock
 
     def leave_parent(self) -> None:
-        """In a forked child: part with the parent's connection; the next use opens another.
+        """In a forked child, abandon the parent's connection; the next use opens another.
 
-        SQLite believes to have the locks that it had at the fork, and they are the parent's alone:
-        on a connection of its own the child would lock nothing, and others would delete the log
-        under it. So the parent's is closed here, which leaves the parent's locks, its log and what
-        it shares with others as they are. That cannot be done in the middle of its use.
+        SQLite believes that it has the locks it had at the fork, but they belong to the parent
+        alone: on a connection of its own the child would lock nothing, and others would delete the
+        log under it. So the parent's connection is closed here, which leaves the parent's locks,
+        its log and its shared memory as they are. That is impossible while the connection is in
+        use.
         """
         is_unused = self._lock.acquire(blocking=False)
         connection, self._connection = self._connection, None

@@ -1,4 +1,4 @@
-"""Errors of SQLite and the system, turned into the library's own."""
+"""Translates errors of SQLite and the system into the library's own."""
 
 from __future__ import annotations
 
@@ -40,9 +40,10 @@ _KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
 
 
 _OF_DAMAGE: Final = ("unsupported file format",)
-"""What SQLite says of a header that it cannot make sense of: no version of it wrote another."""
+"""What SQLite says about a header that it cannot make sense of: no version of SQLite wrote such a
+one."""
 IRREPLACEABLE: Final = ("memories", "agent")
-"""Tables that are not made anew, empty: without them the file is lost, which must be reported."""
+"""Tables that are not re-created empty: without them the file is lost, which must be reported."""
 _OF_A_MISSING_TABLE: Final = ("no such table", "no such fts5 table")
 _SHARED_MEMORY: Final = (apsw.SQLITE_IOERR_SHMOPEN, apsw.SQLITE_IOERR_SHMMAP)
 _LOCKS: Final = (
@@ -52,7 +53,7 @@ _LOCKS: Final = (
     apsw.SQLITE_IOERR_CHECKRESERVEDLOCK,
 )
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""No space is left, a quota is used up, a file may not grow: SQLite knows of the first alone."""
+"""No space left, quota exceeded, file size limit reached: SQLite knows only the first."""
 
 
 @contextlib.contextmanager
@@ -61,7 +62,7 @@ def translated(
 ) -> Iterator[None]:
     """Translate SQLite's and the system's errors into the library's, naming the file.
 
-    ``connection`` is asked for the system's part of an error.
+    ``connection`` returns the connection that knows the system's part of an error.
     """
     try:
         yield
@@ -87,10 +88,10 @@ OF_WRONG_VALUES: Final = (TypeError, AttributeError, ValueError, LookupError, Ar
 
 
 def refuse_damaged(connection: apsw.Connection, path: Path, error: BaseException) -> None:
-    """Raise ``StorageCorrupt`` if the file is damaged: then that is the reason of the ``error``.
+    """Raise ``StorageCorrupt`` if the file is damaged: that is then the cause of the ``error``.
 
-    A page that took the place of another gives rows that break any code that reads them, at any
-    place. Rather than to test every value, SQLite is asked when something broke.
+    A page in the place of another yields rows that break the code reading them, anywhere. Instead
+    of testing every value, SQLite is asked to check the file when something broke.
     """
     if isinstance(error, AgentMemoryError):
         return
@@ -103,25 +104,25 @@ def refuse_damaged(connection: apsw.Connection, path: Path, error: BaseException
 
 
 def _damaged(path: Path, reason: object) -> StorageCorrupt:
-    """Return the error of a damaged file. Its advice is a note: `check` shows the text alone."""
+    """Return the error for a damaged file. Its advice is a note: `check` shows the text alone."""
     error = StorageCorrupt(f"{path} is damaged: restore a backup ({reason})")
     error.add_note("`agent-memory check` says what is wrong")
     return error
 
 
 def note_errno(error: BaseException, connection: apsw.Connection | None) -> None:
-    """Keep with an error of SQLite what the system said, which its connection knows for a while."""
+    """Attach the system's error number to SQLite's error, while the connection still knows it."""
     is_known = connection is None or hasattr(error, "system_errno")
     if not is_known and isinstance(error, apsw.Error):
-        with contextlib.suppress(apsw.Error):  # the connection was closed
+        with contextlib.suppress(apsw.Error):  # the connection may be closed
             error.system_errno = connection.system_errno  # type: ignore[attr-defined,union-attr]
 
 
 def is_full(error: apsw.Error, path: Path) -> bool:
-    """Return whether an error of SQLite, once noted, tells that a disk has no space.
+    """Return whether an error of SQLite, with its errno attached, means that a disk is full.
 
-    Where no file can be made beside the database, SQLite looks for one that is there, and what the
-    system said of space is lost: so it is asked again.
+    If no file can be created beside the database, SQLite tries an existing one, and the system's
+    error about space is lost: so the system is asked again.
     """
     if isinstance(error, apsw.FullError) or getattr(error, "system_errno", 0) in FULL:
         return True
@@ -130,7 +131,7 @@ def is_full(error: apsw.Error, path: Path) -> bool:
 
 def _translation(error: apsw.Error, path: Path) -> StorageError:
     """Return the library's error for one of SQLite."""
-    # The last is what sqlite-vec makes of any error.
+    # The last one is what sqlite-vec turns any error into.
     if isinstance(error, apsw.IOError | apsw.CantOpenError) or str(error) == "SQL logic error":
         translation = _by_the_system(error, path) or _by_the_drive(error, path)
         if translation is not None:

@@ -1,7 +1,7 @@
 """Tells network drives, which other machines may reach, from drives of this machine alone.
 
-The file is not opened for that. A folder that a program copies to other machines, such as
-Dropbox's on Linux, is a local one to the system: that is not noticed.
+The file is not opened for that. A folder that a program copies to other machines, such as Dropbox's
+on Linux, is local to the system: that is not noticed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ _REMOTE: Final = frozenset(
     lustre ncp ncpfs nfs nfs4 ocfs2 orangefs osxfs panfs prl_fs pvfs2 smb2 smb3 smbfs vboxsf
     virtiofs vmhgfs webdav""".split()
 )
-"""Types of Linux that other machines, or the host of this virtual one, may write to as well."""
+"""Linux file systems that other machines, or the host of this virtual one, may write to as well."""
 _LOCAL_FUSE: Final = frozenset(
     """bindfs cryfs encfs ext2 ext4 fuse-overlayfs gocryptfs lxcfs mergerfs ntfs ntfs-3g overlayfs
     portal securefs unionfs unionfs-fuse veracrypt""".split()
 )
-"""File systems of user programs that keep their files on this machine. Most others do not."""
+"""FUSE file systems that keep their files on this machine. Most others do not."""
 _COPY_ON_WRITE: Final = frozenset("bcachefs btrfs nilfs2".split())
-"""Types of Linux that need new space for each change of a mapped page."""
+"""Linux file systems that need new space for each change of a mapped page."""
 _SHARED_PAGE_BYTES: Final = 4096
-"""SQLite makes its shared memory by writing one byte in each stretch of this length."""
+"""SQLite allocates its shared memory by writing one byte in each stretch of this length."""
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 _SYNCED: Final = (
     ("Library", "Mobile Documents", "iCloud Drive"),
@@ -39,10 +39,10 @@ _WINDOWS_REMOTE: Final = 4
 
 
 def copies_on_write(path: Path) -> bool:
-    """Return whether each change of a file needs new space, as does each of memory mapped from it.
+    """Return whether every change of a file, or of memory mapped from it, needs new space.
 
-    There a full disk ends a process that writes into shared memory, by SIGBUS.
-    ``path`` is as for ``remote_kind``.
+    If so, a full disk kills a process that writes into shared memory, by SIGBUS. ``path`` is as for
+    ``remote_kind``.
     """
     if sys.platform != "linux":
         return False
@@ -57,7 +57,7 @@ def copies_on_write(path: Path) -> bool:
 def has_short_blocks(path: Path) -> bool:
     """Return whether SQLite's shared memory would have holes, which a full disk cannot fill.
 
-    Writing into one ends a process by SIGBUS.
+    Writing into one kills a process by SIGBUS.
     """
     try:
         return os.statvfs(_existing_folder(path)).f_bsize < _SHARED_PAGE_BYTES
@@ -66,7 +66,7 @@ def has_short_blocks(path: Path) -> bool:
 
 
 def free_bytes(path: Path) -> int:
-    """Return the space that is left on a path's disk; it takes some 2 µs."""
+    """Return the free space on a path's disk, in some 2 µs."""
     status = os.statvfs(_existing_folder(path))
     return status.f_bavail * status.f_frsize
 
@@ -78,8 +78,8 @@ def _existing_folder(path: Path) -> Path:
 def remote_kind(path: Path) -> str | None:
     """Return the type of the drive that a path is on, such as ``nfs4``; ``None`` for a local one.
 
-    The path is absolute, without links; it need not exist. A drive of which nothing can be learned
-    is a local one. It takes some 60 µs, so nothing is kept: drives come and go under one number.
+    The path is absolute, without links; it need not exist. A drive of unknown type counts as local.
+    This takes some 60 µs, so nothing is cached: drives come and go under one number.
     """
     path = next((folder for folder in path.parents if folder.exists()), path) / path.name
     try:
@@ -101,17 +101,17 @@ def _device(folder: Path) -> str:
 
 
 def kind_in(mounts: bytes, path: Path, device: str) -> str | None:
-    """Return what ``_mount_kind`` finds if other machines may reach that; else ``None``."""
+    """Return the result of ``_mount_kind`` if other machines may reach the drive, else ``None``."""
     kind = _mount_kind(mounts, path, device)
     return kind if is_remote(kind) else None
 
 
 def _mount_kind(mounts: bytes, path: Path, device: str) -> str:
-    """Find the type of the drive of a path in the text of ``/proc/self/mountinfo``; "" for none.
+    """Find the type of a path's drive in the text of ``/proc/self/mountinfo``; "" if there is none.
 
-    ``device`` is the number of the path's drive, ``major:minor``. Some file systems (btrfs) show
-    another one to ``stat`` than there: then the longest name of a mount decides, and of the same
-    names the last.
+    ``device`` is the number of the path's drive, ``major:minor``. Some file systems (btrfs) report
+    another one to ``stat`` than is listed there: then the longest mount point decides, and among
+    equal ones the last.
     """
     kind_of_drive = ""
     longest = -1
@@ -130,7 +130,7 @@ def _mount_kind(mounts: bytes, path: Path, device: str) -> str:
 
 
 def is_remote(kind: str) -> bool:
-    """Return whether a type of Linux is one that this machine does not have to itself."""
+    """Return whether a Linux file system is one that this machine may share with others."""
     family, _, program = kind.partition(".")
     if family == "fuse":
         return program not in _LOCAL_FUSE
@@ -147,10 +147,10 @@ def _is_under(place: bytes, mount: bytes) -> bool:
 def _on_macos(path: Path) -> str | None:
     if synced := synced_by(path):
         return synced
-    import ctypes  # noqa: PLC0415 - 2 ms, which Linux need not pay
+    import ctypes  # noqa: PLC0415 - 2 ms, which Linux is spared
 
     system = ctypes.CDLL(None, use_errno=True)
-    # The struct of 2 KB that has 64 bits for an inode: Intel's other one has another name.
+    # The struct of 2 KB with 64-bit inodes; on Intel the one with 32 bits has the plain name.
     statfs = getattr(system, "statfs$INODE64", None) or system.statfs
     answer = ctypes.create_string_buffer(4096)
     failed = statfs(ctypes.c_char_p(os.fsencode(path.parent)), answer)
@@ -158,7 +158,7 @@ def _on_macos(path: Path) -> str | None:
 
 
 def synced_by(path: Path) -> str | None:
-    """Return what copies a path to other machines, as far as macOS has a place for that."""
+    """Return what copies a path to other machines, as far as macOS has a fixed place for it."""
     for folder, inner, name in _SYNCED:
         if (folder, inner) in zip(path.parts, path.parts[1:], strict=False):
             return name

@@ -1,6 +1,6 @@
 """Reads a database of another program without leaving a trace: no log, no lock, no write.
 
-What is read is a copy, made of bytes: SQLite would write a log's index beside the file itself.
+It reads a byte-for-byte copy: SQLite would write a log's index beside the file itself.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ _COLUMNS: Final = """
 SELECT t.name, c.name FROM sqlite_schema t, pragma_table_info(t.name) c
 WHERE t.type = 'table' AND t.rootpage > 0 ORDER BY t.name, c.cid
 """
-"""The ordinary tables, which no code stands behind, and their columns."""
+"""The ordinary tables, which have no code behind them, and their columns."""
 
 
 class ForeignFile:
-    """A database that is only read. ``path`` is what errors name."""
+    """A database that is only read. ``path`` is the one that errors mention."""
 
     def __init__(self, connection: apsw.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
         connection.limit(apsw.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
-        # Nothing that the file defines may call a function.
+        # No code in the file may call a function.
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_VIEW, 0)
 
@@ -53,14 +53,14 @@ class ForeignFile:
             cursor = self._connection.execute(sql)
             names: list[str] = []
             for row in cursor:
-                # Of a query without rows it cannot be asked.
+                # Not available for a query without rows.
                 names = names or [str(column[0]) for column in cursor.get_description()]
                 yield dict(zip(names, row, strict=True))
 
 
 @contextlib.contextmanager
 def schema_of(path: Path) -> Iterator[ForeignFile]:
-    """Give the body a file as it stands on the disk, without what is in its log."""
+    """Give the body a file as it is on the disk, without the contents of its log."""
     with translated(path):
         connection = read_only_media.connect_immutable(path.resolve())
     with contextlib.closing(connection):
@@ -71,7 +71,7 @@ def schema_of(path: Path) -> Iterator[ForeignFile]:
 def copied(path: Path, folder: Path) -> Iterator[ForeignFile]:
     """Give the body a copy of a file and its log, made in a private folder.
 
-    Raises ``StorageLocked`` where somebody keeps writing into the file.
+    Raises ``StorageLocked`` if someone keeps writing to the file.
     """
     copy = folder / "copy.db"
     _copy(path, copy)

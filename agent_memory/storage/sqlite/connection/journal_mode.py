@@ -1,9 +1,9 @@
-"""Chooses the journal mode: a write-ahead log, or a rollback journal where that is unsafe.
+"""Chooses the journal mode: a write-ahead log, or a rollback journal where a log is unsafe.
 
-With the log, readers and a writer do not wait for each other, but it needs memory that all who have
-the file open share: on a drive that two machines reach, each would have its own, and the file would
+With the log, readers and a writer do not wait for each other, but it needs memory shared by all who
+have the file open: on a drive that two machines reach, each would have its own, and the file would
 be damaged. A rollback journal needs nothing but the drive's locks. Nor may memory be shared on a
-file system that kills a process which writes there when the disk is full.
+file system that kills a process for writing to it when the disk is full.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from agent_memory.storage.sqlite.connection.file_systems import (
 )
 
 JOURNAL_VARIABLE: Final = "AGENT_MEMORY_JOURNAL"
-"""Environment variable: ``wal``, ``rollback``, or ``auto``, which goes by the drive's type."""
+"""Environment variable: ``wal``, ``rollback``, or ``auto``, which depends on the drive's type."""
 
 _MODES: Final = ("auto", "wal", "rollback")
 _RESERVE: Final = 8 * 2**20
@@ -41,9 +41,9 @@ _lock: Final = fork_safety.Lock()
 class Journal(NamedTuple):
     """The journal mode of a file.
 
-    ``drive`` is the type of its drive if other machines may reach that. ``is_required`` tells that
-    another mode would be unsafe there, or is not wanted. ``reserve`` is the space in bytes without
-    which no write begins: where each change needs new space, so does taking a change back, and
+    ``drive`` is the type of its drive if other machines may reach it. ``is_required`` means that
+    another mode would be unsafe there, or is not wanted. ``reserve`` is the free space in bytes
+    without which no write begins: if each change needs new space, so does rolling it back, and
     until that is done nothing can be read.
     """
 
@@ -53,17 +53,17 @@ class Journal(NamedTuple):
     reserve: int = 0
 
     def synchronous(self, *, durable: bool) -> str:
-        """Return SQLite's setting with which a commit waits for the disk, or need not.
+        """Return the SQLite setting with which a commit waits for the disk, or need not.
 
-        A rollback journal whose deletion is lost in a power cut would take the commit back: EXTRA
-        brings the directory to the disk, too. With less than FULL the file could be damaged.
+        If the deletion of a rollback journal is lost in a power cut, the commit is undone: EXTRA
+        syncs the directory, too. With less than FULL the file could be damaged.
         """
         if self.rollback:
             return "EXTRA" if durable else "FULL"
         return "FULL" if durable else "NORMAL"
 
     def warning(self, path: Path) -> str | None:
-        """Say what follows from the drive; ``None`` for one that this machine has to itself."""
+        """Return a warning about a drive that this machine may share with others, or ``None``."""
         if self.drive is None:
             return None
         beginning = f"{path} is on a drive that other machines may reach ({self.drive})"
@@ -80,7 +80,7 @@ class Journal(NamedTuple):
 
 
 def choose_journal(path: Path) -> Journal:
-    """Choose for a file, by its drive and the environment; warn once of a drive that is shared."""
+    """Choose for a file, by its drive and the environment; warn once about a shared drive."""
     mode = os.environ.get(JOURNAL_VARIABLE, "").strip().lower() or "auto"
     if mode not in _MODES:
         raise ConfigurationError(
@@ -101,7 +101,7 @@ def choose_journal(path: Path) -> Journal:
 
 
 def warning_of_names(path: Path) -> str | None:
-    """Say that a file has more than one name, each of which would have a log of its own."""
+    """Return a warning if a file has several names, each of which would have its own log."""
     with contextlib.suppress(OSError):
         if (names := path.stat().st_nlink) > 1:
             return (
@@ -116,18 +116,18 @@ def _warn_once(path: Path, warning: str) -> None:
         if path in _warned:
             return
         _warned.add(path)
-    import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
+    import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a rare message
 
     logging.getLogger("agent_memory").warning("%s", warning)
 
 
 def has_log(path: Path) -> bool:
-    """Return whether there are changes in a write-ahead log that may not be in the file yet."""
+    """Return whether a write-ahead log has changes that may not be in the file yet."""
     return _is_filled(beside(path, "-wal"))
 
 
 def has_log_or_journal(path: Path) -> bool:
-    """Return whether what the file holds is not the whole truth: there is a log, or a journal."""
+    """Return whether the file alone may be incomplete, because it has a log or a journal."""
     return has_log(path) or _is_filled(beside(path, "-journal"))
 
 
@@ -141,7 +141,7 @@ def _is_filled(part: Path) -> bool:
 def uses_log(connection: apsw.Connection, path: Path) -> bool:
     """Return whether SQLite would use a write-ahead log from the next statement on.
 
-    The header is read as it is: a statement that asks would begin to use the log.
+    The raw header is read: a statement that asks would begin to use the log.
     """
     _, version = connection.read("main", 0, _VERSION_AT, 1)
     return version == _VERSION_OF_LOG or has_log(path)
@@ -153,12 +153,12 @@ def lock_exclusively(connection: apsw.Connection) -> None:
 
 
 class LogInUse(StorageUnavailable):
-    """Others use a file with a write-ahead log, where it may not be, or cannot be used."""
+    """Others use a file with a write-ahead log where that is not allowed or not possible."""
 
 
 @contextlib.contextmanager
 def log_in_use_translated(path: Path) -> Iterator[None]:
-    """Say in the error what keeps the log of a file from being done away with: others use it."""
+    """Raise an error which says that a file's log cannot be removed because others use it."""
     try:
         yield
     except apsw.BusyError as error:
@@ -171,7 +171,7 @@ def log_in_use_translated(path: Path) -> Iterator[None]:
 def switch_journal(
     connection: apsw.Connection, journal: Journal, *, timeout_seconds: float
 ) -> None:
-    """Switch a connection to the journal mode that was chosen."""
+    """Switch a connection to the journal mode chosen."""
     _switch(connection, "delete" if journal.rollback else "wal", timeout_seconds)
 
 
@@ -179,16 +179,16 @@ def leave_log(connection: apsw.Connection, path: Path, *, timeout_seconds: float
     """Checkpoint a log into its file, and release the lock of ``lock_exclusively``."""
     _switch(connection, "delete", timeout_seconds)
     with contextlib.suppress(OSError):
-        beside(path, "-shm").unlink(missing_ok=True)  # of no use any more, and nobody else is here
+        beside(path, "-shm").unlink(missing_ok=True)  # useless now, and nobody else has it open
     connection.pragma("locking_mode", "normal")
-    connection.pragma("schema_version")  # only a statement lets go of the lock
+    connection.pragma("schema_version")  # only a statement releases the lock
 
 
 def _switch(connection: apsw.Connection, wanted: str, timeout_seconds: float) -> None:
-    """Switch the mode of the journal.
+    """Switch the journal mode.
 
     SQLite ignores the busy timeout there: of 36 openings of one new file by 6 processes at once, 3
-    failed. So it is tried again until the timeout is over.
+    failed. So it is retried until the timeout is over.
     """
     mode = retry_while_busy(
         lambda: connection.pragma("journal_mode", wanted), timeout_seconds=timeout_seconds
@@ -198,7 +198,7 @@ def _switch(connection: apsw.Connection, wanted: str, timeout_seconds: float) ->
 
 
 def retry_while_busy(action: Callable[[], Result], *, timeout_seconds: float) -> Result:
-    """Retry an action on a file that others have in use, until the timeout is over."""
+    """Retry an action on a file that others are using, until the timeout is over."""
     deadline = time.monotonic() + timeout_seconds
     while True:
         try:

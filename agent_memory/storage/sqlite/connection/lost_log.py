@@ -1,8 +1,8 @@
-"""Saves a write-ahead log that was taken away under a connection, or whose file was.
+"""Saves a write-ahead log when it, or its file, was removed under a connection.
 
-Another program may delete a log that is in use, as SQLite itself does with one that lost its locks,
-or put another file in the place of one. A connection goes on reading what it has open; others who
-open the file see it without that log.
+Another program may delete a log in use, as SQLite itself does with one that lost its locks, or
+replace the file. A connection goes on reading what it has open; others who open the file see it
+without that log.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ def identity(path: Path) -> list[int | None]:
 
 
 def last_change(path: Path) -> tuple[int, int] | None:
-    """Return when a file itself, without its log, was last written, and its length."""
+    """Return when the file itself, without its log, was last written, and its size."""
     try:
         status = os.stat(path)  # noqa: PTH116 - 1 µs
     except OSError:
@@ -44,10 +44,10 @@ def last_change(path: Path) -> tuple[int, int] | None:
 
 
 class Log(NamedTuple):
-    """The log that a connection has open, and what is at its place now.
+    """The log that a connection has open, and what is in its place now.
 
     ``opened`` and ``now`` are what ``identity`` returned then and returns now; ``is_untouched``
-    tells that nobody wrote to the file since this connection did.
+    means that nobody has written to the file since this connection did.
     """
 
     path: Path
@@ -56,15 +56,14 @@ class Log(NamedTuple):
     is_untouched: bool
 
     def leave(self, connection: apsw.Connection, *, may_write: bool) -> None:
-        """Close the connection, for the next one to open what is at its place.
+        """Close the connection, so that the next one opens what is in its place.
 
-        Raises ``StorageUnavailable`` where what was in the log is not in the file.
+        Raises ``StorageUnavailable`` if the contents of the log are not in the file.
         """
         has_log = may_write and self.opened[1] is not None
         is_saved, lost = self._save(connection) if has_log else (True, None)
-        # The log that a replaced file leaves behind would be played into the new one, whose
-        # content it would overwrite, and its shared memory tells where in that log its pages are.
-        # Any other log is somebody else's: let it be.
+        # SQLite would replay the log of the replaced file into the new one, overwriting its content
+        # (the shared memory is the index of that log). Any other log is someone else's and stays.
         leave_log_on_close(connection, leave=True)
         connection.close()
         if self.opened[0] != self.now[0] and is_saved:
@@ -76,9 +75,9 @@ class Log(NamedTuple):
             raise lost
 
     def _save(self, connection: apsw.Connection) -> tuple[bool, StorageUnavailable | None]:
-        """Bring the log into the file that it is of, unless others have been at that without it.
+        """Checkpoint the log into its own file, unless others have used the file without it.
 
-        Returns whether the log is of no more use, and the error to raise, if any.
+        Returns whether the log is no longer needed, and the error to raise, if any.
         """
         if self.opened[0] != self.now[0]:  # wherever that file is now
             is_in = checkpoint(connection)
@@ -107,7 +106,7 @@ def checkpoint(connection: apsw.Connection) -> bool:
 
 
 def _rescued(connection: apsw.Connection, path: Path) -> StorageUnavailable:
-    """Write what a connection sees into a file beside its own; return the error that tells it."""
+    """Write what a connection sees to a file beside its own; return the error that reports it."""
     aside = path.with_name(f"{path.name}{CUT_OFF}{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
     beginning = f"another program took the log of {path} away while it was in use"
     try:

@@ -1,4 +1,4 @@
-"""Which files this process has open as databases."""
+"""Tracks the files that this process has open as databases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _lock: Final = fork_safety.Lock()
 
 
 def register(opened: OpenFile) -> None:
-    """Register a file that was opened, for as long as there is the object."""
+    """Register an open file, for the lifetime of the object."""
     with _lock.bare:
         _open_files.add(opened)
 
@@ -29,7 +29,7 @@ def register(opened: OpenFile) -> None:
 def is_open_here(path: Path) -> bool:
     """Return whether this process has a file open as a database, or as the log of one.
 
-    Whoever opens such a file by himself drops SQLite's locks on it when he closes it.
+    Opening such a file directly and closing it drops SQLite's locks on it.
     """
     try:
         inode = path.stat().st_ino

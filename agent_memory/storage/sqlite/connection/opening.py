@@ -30,27 +30,27 @@ APPLICATION_ID: Final = 0x41674D65
 PAGE_SIZE: Final = 8192
 BUSY_TIMEOUT_SECONDS: Final = 5.0
 _PATIENCE_SECONDS: Final = 0.25
-"""For others to close a log that is better not used, but can be."""
+"""How long to wait for others to close a log that is better not used, but may be."""
 _LONGEST_BEAT_SECONDS: Final = 0.005
-"""Between two looks at a lock."""
+"""The longest pause between two attempts to get a lock."""
 _OF_SPACE: Final = (apsw.FullError, apsw.IOError, apsw.CantOpenError)
-"""What SQLite may raise where there is no space."""
+"""What SQLite may raise when there is no space."""
 _FIRST_MIGRATION: Final = "0001_memories.sql"
 _HAS_OTHER_ROWS: Final = """
 SELECT EXISTS (SELECT id FROM memory_index_docsize EXCEPT SELECT seq FROM memories)"""
 _READ_IT: Final = "check its permissions, or open it with read_only=True"
 _LONGEST_PATH: Final = 504
-"""Bytes, of which SQLite takes 512 outside of Windows, with the ``-journal`` behind a path."""
+"""In bytes. Outside Windows SQLite accepts 512, including the suffix ``-journal``."""
 _LOOKS: Final = 3
 _FORMATS: Final = 18
-"""Where the header says which format the file has, to read and to write: of one that is newer,
-SQLite says no more than that it cannot be written."""
+"""Offset of the header's format numbers, for reading and for writing: of a newer format SQLite says
+only that the file cannot be written."""
 _NEWEST_FORMAT: Final = 2
 _BETWEEN_LOOKS_SECONDS: Final = 0.005
 
 
 def refuse_long_path(path: Path) -> None:
-    """Raise ``StorageUnavailable`` for a path at which SQLite opens no file."""
+    """Raise ``StorageUnavailable`` for a path too long for SQLite."""
     if os.name == "posix" and len(os.fsencode(path)) > _LONGEST_PATH:
         raise StorageUnavailable(
             f"…{str(path)[-80:]} is a path of more than {_LONGEST_PATH} bytes: SQLite takes none"
@@ -66,9 +66,9 @@ def open_connection(
     durable: bool,
     refuse_version: Callable[[Path, int], None],
 ) -> tuple[apsw.Connection, Journal]:
-    """Open a file of ours, made when there is none and ``create``; the rest as ``Database``.
+    """Open a memory file, created if ``create``; the other parameters are those of ``Database``.
 
-    Returns the journal that it has, too. On a full disk the connection may be one for a single
+    Also returns the file's journal. On a full disk the connection may be good for a single
     transaction: ``is_makeshift`` tells.
     """
     refuse_long_path(path)
@@ -93,9 +93,9 @@ def open_connection(
 def _open_on_full_disk(settings: "_Settings", full: apsw.Error) -> tuple[apsw.Connection, Journal]:
     """Open a file beside which there is no space for what a write-ahead log needs.
 
-    With a rollback journal nothing is needed for reading. A log that does not fit into the file any
-    more is read where it is, which needs nothing either where nobody else is. Without a log, and
-    where none can be made, nobody can write, and the file is read as it is.
+    With a rollback journal, reading needs no space. A log that no longer fits into the file is read
+    in place, which needs no space either if nobody else uses it. Without a log, and if none can be
+    created, nobody can write, and the file is read as immutable.
     """
     with_journal = settings._replace(journal=settings.journal._replace(rollback=True))
     if not settings.journal.rollback:
@@ -118,7 +118,7 @@ def _open_on_full_disk(settings: "_Settings", full: apsw.Error) -> tuple[apsw.Co
 def refuse_other_agent(connection: apsw.Connection, path: Path, agent_id: str | None) -> None:
     """Refuse a file that holds the memories of another agent than ``agent_id``, if that is known.
 
-    One that does not say whose it is, such as an empty one, is not judged here.
+    A file that does not name its agent, such as an empty one, is not judged here.
     """
     has_agent = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'agent'"
     if agent_id is None or next(connection.execute(has_agent), None) is None:
@@ -131,7 +131,7 @@ def refuse_other_agent(connection: apsw.Connection, path: Path, agent_id: str | 
 def is_makeshift(connection: apsw.Connection, *, read_only: bool) -> bool:
     """Return whether a connection is for one transaction, in the hope of a better one afterwards.
 
-    It keeps all others out, or it cannot write although it should.
+    Such a connection locks everyone else out, or cannot write although it should.
     """
     if read_only_media.is_immutable_connection(connection):
         return not read_only
@@ -139,7 +139,7 @@ def is_makeshift(connection: apsw.Connection, *, read_only: bool) -> bool:
 
 
 def refuse_without_space(connection: apsw.Connection, path: Path, journal: Journal) -> None:
-    """Raise ``FullError`` where a write could not be done, or not be taken back."""
+    """Raise ``FullError`` if a write could not be completed, or not be rolled back."""
     if read_only_media.is_immutable_connection(connection):
         raise apsw.FullError("no log can be made beside it")
     if journal.reserve and free_bytes(path) < journal.reserve:
@@ -148,9 +148,8 @@ def refuse_without_space(connection: apsw.Connection, path: Path, journal: Journ
 
 def _open(settings: "_Settings") -> tuple[apsw.Connection, Journal]:
     path, read_only = settings.path, settings.read_only
-    # The path is never taken for a URI: "file:x?mode=memory" would store into nothing. A file
-    # that is only read is opened for writing all the same, or the log that SQLite makes beside
-    # it would be left there.
+    # The path is never a URI: "file:x?mode=memory" would store into nothing. Even a read-only file
+    # is opened for writing, or the log that SQLite creates beside it would be left there.
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
     try:
         return _set_up(apsw.Connection(str(path), flags=flags), settings), settings.journal
@@ -163,7 +162,7 @@ def _open(settings: "_Settings") -> tuple[apsw.Connection, Journal]:
 
 
 class _Settings(NamedTuple):
-    """How a file is opened, as for ``Database``; ``is_exclusive`` keeps all others out."""
+    """How to open a file, as for ``Database``; ``is_exclusive`` locks everyone else out."""
 
     path: Path
     read_only: bool
@@ -173,7 +172,7 @@ class _Settings(NamedTuple):
 
 
 def _set_up(connection: apsw.Connection, settings: _Settings) -> apsw.Connection:
-    """Inspect what was opened, and configure the connection; close it again if that fails."""
+    """Inspect the opened file and configure the connection; close it again if that fails."""
     journal, path = settings.journal, settings.path
     try:
         wait_for_locks(connection)
@@ -186,7 +185,7 @@ def _set_up(connection: apsw.Connection, settings: _Settings) -> apsw.Connection
         if leaves_log and journal_mode.uses_log(connection, path):
             _leave_log(connection, path, required=journal.is_required)
         _refuse_foreign_file(connection, path)
-        if connection.readonly("main"):  # it has looked into the file only now
+        if connection.readonly("main"):  # SQLite has looked into the file only now
             _refuse_unknown_format(connection)
         _configure(connection, settings)
         _mark_copy(connection, settings)
@@ -200,14 +199,14 @@ def _set_up(connection: apsw.Connection, settings: _Settings) -> apsw.Connection
 
 
 def _refuse_unwritable(connection: apsw.Connection, settings: _Settings) -> None:
-    """Say at once what SQLite would say at the first write."""
+    """Report at once what SQLite would report at the first write."""
     if not settings.read_only and connection.readonly("main"):
         _refuse_unknown_format(connection)
         raise StorageReadOnly(f"{settings.path} cannot be written: {_READ_IT}")
 
 
 def _leave_log(connection: apsw.Connection, path: Path, *, required: bool) -> None:
-    """Let a file that has a log, as from another drive, do without. One that is read, too."""
+    """Take a file that has a log, as from another drive, out of WAL mode, even if read-only."""
     patience = BUSY_TIMEOUT_SECONDS if required else _PATIENCE_SECONDS
     wait_for_locks(connection, seconds=patience)
     with journal_mode.log_in_use_translated(path):
@@ -220,11 +219,11 @@ def _leave_log(connection: apsw.Connection, path: Path, *, required: bool) -> No
 
 
 def _look_before_opening(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
-    """Refuse a newer, damaged or other program's file, leaving no trace of having looked.
+    """Refuse a newer, damaged or foreign file, leaving no trace of the inspection.
 
-    Opening a file in earnest makes a log beside it, and may write an old log into it. A file that
-    is in use can look damaged while its log or its changes are being written: that is not judged
-    here. (A journal may be gone again before it is asked for: then the file is whole again, too.)
+    Opening a file normally creates a log beside it, and may write an old log into it. A file in use
+    can look damaged while its log or its changes are being written: that is not judged here. (A
+    journal may be gone before it is looked for: then the file is whole again, too.)
     """
     for left in reversed(range(_LOOKS)):
         try:
@@ -240,8 +239,8 @@ def _look_before_opening(path: Path, refuse_version: Callable[[Path, int], None]
 
 
 def _look(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
-    had_log = journal_mode.has_log(path)  # a new file has none before it has its first page
-    if path.stat().st_size <= 1:  # to SQLite, one byte is none either
+    had_log = journal_mode.has_log(path)  # a new file gets its log after its first page
+    if path.stat().st_size <= 1:  # SQLite treats one byte as empty, too
         if had_log:
             raise StorageCorrupt(
                 f"{path} was emptied, and SQLite would delete the log beside it, with what was"
@@ -257,19 +256,19 @@ def _look(path: Path, refuse_version: Callable[[Path, int], None]) -> None:
 
 def _refuse_unknown_format(connection: apsw.Connection) -> None:
     if max(connection.read("main", 0, _FORMATS, 2)[1]) > _NEWEST_FORMAT:
-        raise apsw.CorruptError("its header names a file format that there is not")
+        raise apsw.CorruptError("its header names an unknown file format")
 
 
 def _refuse_foreign_file(connection: apsw.Connection, path: Path) -> None:
-    """Refuse another program's database, before anything is written to it.
+    """Refuse another program's database before anything is written to it.
 
-    SQLite opens anything and looks at it with the first statement.
+    SQLite opens anything, and looks at it only with the first statement.
     """
     if connection.pragma("application_id") == APPLICATION_ID:
         return
     is_empty = not connection.pragma("schema_version") and not connection.pragma("user_version")
     is_known = is_empty or _version_of_copy(connection) is not None
-    # Asked last: an empty file may have been made by another process since, which marks it.
+    # Read last: another process may have marked the empty file in the meantime.
     mark = connection.pragma("application_id")
     if mark != APPLICATION_ID and (mark or not is_known):
         raise NotAMemoryFile(
@@ -278,7 +277,7 @@ def _refuse_foreign_file(connection: apsw.Connection, path: Path) -> None:
 
 
 def _refuse_wide_texts(connection: apsw.Connection, path: Path) -> None:
-    """Refuse a copy whose texts are in UTF-16: what reads their bytes reads each as damaged.
+    """Refuse a copy in UTF-16: code that reads the bytes of its texts takes each for damaged.
 
     ``check --repair`` would give every memory another id.
     """
@@ -290,9 +289,9 @@ def _refuse_wide_texts(connection: apsw.Connection, path: Path) -> None:
 
 
 def _version_of_copy(connection: apsw.Connection) -> int | None:
-    """Return the version of a file of ours whose header does not tell it, else ``None``.
+    """Return the version of a memory file whose header lacks it, else ``None``.
 
-    ``sqlite3 old.db .dump | sqlite3 new.db`` and ``.clone`` copy all but what marks a file.
+    ``sqlite3 old.db .dump | sqlite3 new.db`` and ``.clone`` copy everything but the header's marks.
     """
     if connection.pragma("application_id") or connection.pragma("user_version"):
         return None
@@ -311,7 +310,7 @@ def _version_of_copy(connection: apsw.Connection) -> int | None:
 
 
 def _mark_copy(connection: apsw.Connection, settings: _Settings) -> None:
-    """Write into the header what a copy by way of SQL has lost."""
+    """Restore the marks in the header that a copy made through SQL has lost."""
     if _version_of_copy(connection) is None:
         return
     if settings.read_only:
@@ -321,7 +320,7 @@ def _mark_copy(connection: apsw.Connection, settings: _Settings) -> None:
         )
     connection.execute("BEGIN IMMEDIATE")
     with connection:
-        if version := _version_of_copy(connection):  # nobody else was quicker
+        if version := _version_of_copy(connection):  # nobody else was faster
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", version)
     connection.execute("COMMIT")
@@ -329,11 +328,11 @@ def _mark_copy(connection: apsw.Connection, settings: _Settings) -> None:
 
 
 def _warn_of_other_rows(connection: apsw.Connection, path: Path) -> None:
-    """Log that the keyword index numbers its rows anew, as `.clone` leaves it.
+    """Log that the keyword index has other row numbers, as after `.clone`.
 
-    Searches would find other memories than those that have the words.
+    Searches would find other memories than those that contain the words.
     """
-    with contextlib.suppress(apsw.SQLError):  # a table was taken out: opening tells of that
+    with contextlib.suppress(apsw.SQLError):  # a table is missing: opening reports that
         if next(connection.execute(_HAS_OTHER_ROWS))[0]:
             logger().warning(
                 "%s is a copy whose keyword index is not that of its memories, as `.clone` makes:"
@@ -343,7 +342,7 @@ def _warn_of_other_rows(connection: apsw.Connection, path: Path) -> None:
 
 
 def _refuse_shared_pages(connection: apsw.Connection) -> None:
-    """Refuse a schema that has two tables in one place: each would show what is the other's."""
+    """Refuse a schema with two tables in one place: each would show the other's rows."""
     select = "SELECT rootpage FROM sqlite_schema WHERE rootpage > 0"
     pages = [1, *(page for (page,) in connection.execute(select))]  # the schema's own is the first
     if len(pages) > len(set(pages)):
@@ -351,13 +350,13 @@ def _refuse_shared_pages(connection: apsw.Connection) -> None:
 
 
 def _configure(connection: apsw.Connection, settings: _Settings) -> None:
-    """Configure a connection. Each setting says why it is there."""
+    """Configure a connection. Each setting says why it is needed."""
     _distrust_the_schema(connection)
     connection.create_scalar_function("casefold", _casefold, 1, deterministic=True)
     connection.create_scalar_function("sorted_json", _sorted_json, 1, deterministic=True)
     connection.pragma("foreign_keys", True)
-    connection.pragma("cache_size", -32_000)  # KiB: the index of 100,000 memories stays in
-    connection.pragma("mmap_size", 0)  # an I/O error of a mapped file kills the process
+    connection.pragma("cache_size", -32_000)  # KiB: the index of 100,000 memories fits
+    connection.pragma("mmap_size", 0)  # an I/O error in a mapped file kills the process
     if not _has_temporary_folder():  # every write would fail, with "disk I/O error"
         connection.pragma("temp_store", "MEMORY")
     if settings.read_only:
@@ -370,11 +369,11 @@ def _configure(connection: apsw.Connection, settings: _Settings) -> None:
                 connection, settings.journal, timeout_seconds=BUSY_TIMEOUT_SECONDS
             )
         connection.pragma("synchronous", settings.journal.synchronous(durable=settings.durable))
-        connection.pragma("journal_size_limit", 64_000_000)  # a log once long is cut back
+        connection.pragma("journal_size_limit", 64_000_000)  # a long log is truncated again
 
 
 def _has_temporary_folder() -> bool:
-    """Return whether SQLite finds a folder for its temporary files: it looks at the same ones."""
+    """Return whether SQLite finds a folder for temporary files: it looks at the same ones."""
     if os.name != "posix":
         return True
     named = (os.environ.get("SQLITE_TMPDIR"), os.environ.get("TMPDIR"))
@@ -383,18 +382,18 @@ def _has_temporary_folder() -> bool:
 
 
 def _casefold(*values: "apsw.SQLiteValue") -> "apsw.SQLiteValue":
-    """Fold the case of any script; SQLite's own ``lower`` knows ASCII only.
+    """Fold the case of any script; SQLite's own ``lower`` knows only ASCII.
 
-    The text comes as its bytes: one that is not UTF-8 would end the whole query with an error.
+    The text is passed as bytes: one that is not UTF-8 would end the whole query with an error.
     """
     (value,) = values
     return decode_text(value).casefold() if isinstance(value, bytes) else value
 
 
 def _sorted_json(*values: "apsw.SQLiteValue") -> "apsw.SQLiteValue":
-    """Write JSON with its keys in order, so that equal objects are equal texts.
+    """Write JSON with sorted keys, so that equal objects are equal texts.
 
-    The value comes as its bytes from a row, as a text from the query.
+    The value comes as bytes from a row, as text from the query.
     """
     (value,) = values
     text = decode_text(value) if isinstance(value, bytes) else value
@@ -407,13 +406,13 @@ def _sorted_json(*values: "apsw.SQLiteValue") -> "apsw.SQLiteValue":
 def wait_for_locks(connection: apsw.Connection, *, seconds: float | None = None) -> None:
     """Wait for other processes rather than fail: a write takes well under a second.
 
-    ``seconds`` is for how long at most (the busy timeout).
+    ``seconds`` is the longest wait (by default the busy timeout).
 
-    SQLite's own waiting looks ever less often, every 100 ms in the end, while others come and go:
-    of 8 processes that did nothing but store, one waited for 3.4 s. One that looks every few
-    milliseconds, at no fixed beat, has its turn within 0.6 s. Where the machine lets it look seldom
-    only (of four writers on a rollback journal beside six busy processes one failed after 5 s), it
-    waits until it has looked as often, six times as long at most.
+    SQLite's own busy handler checks ever less often, in the end every 100 ms, while others come and
+    go: of 8 processes that did nothing but store, one waited for 3.4 s. One that checks every few
+    milliseconds, at irregular intervals, gets its turn within 0.6 s. If the machine lets it check
+    only rarely (of four writers on a rollback journal beside six busy processes, one failed after 5
+    s), it waits until it has checked as often, up to six times as long.
     """
     patience = BUSY_TIMEOUT_SECONDS if seconds is None else seconds
     least_tries = patience / _LONGEST_BEAT_SECONDS
@@ -443,5 +442,5 @@ def _distrust_the_schema(connection: apsw.Connection) -> None:
 
 
 def leave_log_on_close(connection: apsw.Connection, *, leave: bool) -> None:
-    """Choose whether closing writes the log back into the file and deletes it."""
+    """Choose whether closing checkpoints the log into the file and deletes it."""
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, int(leave))

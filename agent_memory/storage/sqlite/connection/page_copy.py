@@ -1,8 +1,8 @@
-"""Copies whole files page by page: over another one's content in one commit, or into an empty one.
+"""Copies whole files page by page: over another's content in one commit, or into an empty one.
 
-A file that others have open is not replaced by renaming: its log and shared memory would have to
-change names in the same moment, and whoever opened it in between would write into the one and take
-the log of the other. SQLite's own copying is a commit like any other instead.
+A file that others have open is not replaced by renaming: its log and shared memory would have to be
+renamed at the same moment, and whoever opened it in between would write to one and use the log of
+the other. SQLite's backup API is a commit like any other instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agent_memory.storage.sqlite.connection.error_translation import FULL
 
 
 class ChangedMeanwhile(StorageLocked):
-    """Somebody wrote into a file that was to be overwritten. Nothing was replaced."""
+    """Someone wrote to a file that was to be overwritten. Nothing was replaced."""
 
 
 @contextlib.contextmanager
@@ -27,11 +27,11 @@ def overwriting(
 ) -> Iterator[None]:
     """Copy the source over the target, at ``path``, when the body ends without an error.
 
-    The body has the target's write lock, which was waited for. Both must have pages of one size.
+    The body holds the target's write lock. Both must have the same page size.
 
-    With a rollback journal the copying ``shuts_out_readers``, and the body must read: it runs with
-    another lock, which is let go of before the copying takes its own. ``ChangedMeanwhile`` is
-    raised where somebody was faster.
+    With a rollback journal, the copying ``shuts_out_readers``, but the body must read: it runs with
+    another lock, which is released before the copying takes its own. Raises ``ChangedMeanwhile`` if
+    someone wrote in between.
     """
     before = None
     if shuts_out_readers:
@@ -49,7 +49,7 @@ def overwriting(
             while not copying.done:
                 copying.step(-1)
         finally:
-            copying.finish()  # undoes what is half done, and words an error better than ``step``
+            copying.finish()  # rolls back a partial copy, with a better error than ``step``
 
 
 @contextlib.contextmanager
@@ -62,15 +62,15 @@ def _kept_from_writers(connection: apsw.Connection) -> Iterator[None]:
 
 
 def _change_counter(connection: apsw.Connection) -> bytes:
-    """Return the number in a file's header that each commit with a rollback journal adds to."""
+    """Return the header's change counter, which each commit with a rollback journal increments."""
     return connection.read("main", 0, 24, 4)[1]
 
 
 def copy_pages(source: apsw.Connection, path: Path) -> None:
-    """Copy what a file and its log hold into an empty file, damaged pages as they are."""
+    """Copy the contents of a file and its log into an empty file, damaged pages as they are."""
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
     with contextlib.closing(apsw.Connection(str(path), flags=flags)) as target:
-        target.pragma("journal_mode", "off")  # nobody reads it unless it is complete
+        target.pragma("journal_mode", "off")  # nobody reads it until it is complete
         target.pragma("synchronous", "off")
         with overwriting(target, source, path):
             pass
@@ -78,10 +78,10 @@ def copy_pages(source: apsw.Connection, path: Path) -> None:
 
 @contextlib.contextmanager
 def full_disk_translated(connection: apsw.Connection, path: Path) -> Iterator[None]:
-    """Raise ``StorageFull`` that names the file which does not fit, and not that which is copied.
+    """Raise ``StorageFull`` that names the file which does not fit, not the one being copied.
 
-    Where a quota or a limit ends the writing of a file, too: to SQLite that is an error of the disk
-    like any other.
+    Also when a quota or a limit stops the writing of a file: to SQLite that is an ordinary disk
+    error.
     """
     try:
         yield

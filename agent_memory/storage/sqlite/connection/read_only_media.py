@@ -1,10 +1,10 @@
-"""Reads a file as immutable, where not even a log can be written beside it.
+"""Reads a file as immutable if not even a log can be written beside it.
 
-SQLite then reads the file as it is, without locks. That is right as long as nobody writes to it:
-this process cannot, since the directory does not let it, and nobody else was at it when it was
-opened, for there was no log and no journal. Should somebody come who may write there, it is seen
-before the next statement, and the file is opened anew; a statement that is under way may by then
-have read some of the old and some of the new.
+SQLite then reads the raw file, without locks. That is right as long as nobody writes to it: this
+process cannot, since the directory does not allow it, and nobody was using it when it was opened,
+as there was no log and no journal. If someone who may write there changes it, that is noticed
+before the next statement, and the file is reopened; a statement in progress may by then have read
+some old and some new pages.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from agent_memory.runtime.files import SIDE_FILES, beside
 _FLAGS: Final = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI | apsw.SQLITE_OPEN_NOFOLLOW
 
 Stamp = tuple[object, ...]
-"""What changes with a file: its inode, its length, when it was written, what is beside it."""
+"""What changes with a file: its inode, size and modification time, and which side files exist."""
 
 
 def is_immutable(path: Path) -> bool:
-    """Return whether a file can be read as it is: nothing can be written there, and nobody does."""
+    """Return whether a file can be read as immutable: not writable here, nor being written."""
     return not os.access(path.parent, os.W_OK) and not has_side_files(path)
 
 
@@ -34,7 +34,7 @@ def has_side_files(path: Path) -> bool:
 
 
 def connect_immutable(path: Path) -> apsw.Connection:
-    """Open a file as it is, leaving no trace; what is in a log or journal is not seen."""
+    """Open a file as it is, leaving no trace; changes in a log or journal are not visible."""
     return apsw.Connection(f"{path.as_uri()}?immutable=1", flags=_FLAGS)
 
 
@@ -44,7 +44,7 @@ def is_immutable_connection(connection: apsw.Connection) -> bool:
 
 
 def stamp(path: Path) -> Stamp | None:
-    """Return what tells that a file was changed; ``None`` for one that is gone."""
+    """Return a value that changes when the file does, or ``None`` if the file is gone."""
     try:
         status = os.stat(path)  # noqa: PTH116 - 1 µs
     except OSError:

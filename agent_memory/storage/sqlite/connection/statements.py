@@ -1,4 +1,4 @@
-"""Statements on a database, named by what comes back."""
+"""Statements on a database, in methods named after what they return."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Value = TypeVar("Value")
 
 
 class _OfThread(threading.local):
-    """What a thread is inside of."""
+    """The state of a thread."""
 
     snapshot: dict[Hashable, Any] | None = None
-    """What was computed from the snapshot of its read, while one runs."""
+    """Values computed from the snapshot of its read, while one is open."""
 
 
 class Statements(ABC):
-    """Statements on a database, each in a transaction of its own or in the one that is open."""
+    """Statements on a database, each in its own transaction or in the one that is open."""
 
     def __init__(self) -> None:
         self._thread = _OfThread()
@@ -41,14 +41,14 @@ class Statements(ABC):
             self._thread.snapshot = None
 
     _generation = 0
-    """Counts up whenever this becomes a connection to other content."""
+    """Incremented whenever this becomes a connection to other content."""
     _counted = 0
-    """Changes of this connection that left what is kept of memories as it was."""
+    """Changes by this connection that did not invalidate what is cached of memories."""
 
     def stamp(self) -> Hashable | None:
-        """Return what is another one as soon as a memory may have changed, by whatever program.
+        """Return a value that differs once any program may have changed a memory.
 
-        Outside of a read it is ``None``: what is seen there may yet be undone.
+        Outside a read it is ``None``: what is seen there may yet be rolled back.
         """
         return None if self._thread.snapshot is None else self.once("stamp", self._read_stamp)
 
@@ -59,9 +59,9 @@ class Statements(ABC):
 
     @contextmanager
     def counting(self) -> Iterator[None]:
-        """Run statements after which the stamp is the same: they only count what was done.
+        """Run statements that leave the stamp unchanged, because they only update counters.
 
-        No memory has another text, time, session or state then.
+        They change no memory's text, time, session or state.
         """
         with self._statement() as connection:
             before = connection.total_changes()
@@ -69,9 +69,9 @@ class Statements(ABC):
             self._counted += connection.total_changes() - before
 
     def once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
-        """Return what was computed from the snapshot of this thread's read, computed but once.
+        """Compute a value once per snapshot of this thread's read, and return it.
 
-        Outside of a read it is computed each time.
+        Outside a read it is computed each time.
         """
         computed = self._thread.snapshot
         if computed is None:
@@ -85,7 +85,7 @@ class Statements(ABC):
     def _statement(self) -> AbstractContextManager[apsw.Connection]:
         """Give the body a connection to execute one statement on."""
 
-    # What the tables of both engines have in another way: ``storage.sql`` says what each is.
+    # Where the engines' SQL differs: ``storage.sql`` explains each.
     AMONG = "IN (SELECT value FROM json_each(?))"
     GREATEST = "max"
     LEAST = "min"
@@ -94,28 +94,28 @@ class Statements(ABC):
 
     @staticmethod
     def listed(values: Iterable[Any]) -> str:
-        """Return the values that ``AMONG`` stands for, as one."""
+        """Return the values that ``AMONG`` stands for, as a single parameter."""
         return to_json(list(values))
 
     def savepoint(self) -> AbstractContextManager[None]:
-        """Let a statement in the body be undone by an error in it, as SQLite does by itself."""
+        """Let an error in the body undo a statement in it, which SQLite does by itself."""
         return nullcontext()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> int:
-        """Execute a statement and return how many rows it changed itself, without triggers."""
+        """Execute a statement and return the number of rows changed directly, without triggers."""
         with self._statement() as connection:
             connection.execute(sql, values)
             return connection.changes()
 
     def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        """Execute a statement for each of many value lists."""
+        """Execute a statement for each of many lists of values."""
         with self._statement() as connection:
             connection.executemany(sql, values)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
         """Return all rows.
 
-        A text that is not UTF-8 keeps nobody from reading: it comes as ``decode_text`` reads it.
+        A text that is not UTF-8 does not prevent reading: ``decode_text`` decodes it.
         """
         with self._statement() as connection:
             try:
@@ -138,7 +138,7 @@ class Statements(ABC):
         return row[0] if row else None
 
     def damage(self, *, most: int = 100) -> list[str]:
-        """Return what SQLite's own check of the whole file finds wrong with it."""
+        """Return what SQLite's own check finds wrong with the whole file."""
         with self._statement() as connection:
             return damage(connection, "integrity_check", most=most)
 
@@ -156,9 +156,9 @@ class Statements(ABC):
 def _decoded_rows(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Row]:
     """Yield the rows of a query in which a text is not UTF-8.
 
-    SQLite takes any bytes for a text, and APSW reads UTF-8 alone. So the query is asked again, for
-    the bytes: of each column the value, and whether it is a text. (Materialized, it keeps its
-    order, and nothing in it is computed twice.)
+    SQLite accepts any bytes as text, but APSW decodes only UTF-8. So the query is run again for the
+    bytes: of each column the value, and whether it is a text. (Materialized, it keeps its order,
+    and nothing in it is computed twice.)
     """
     count = len(connection.execute(sql, values).get_description())
     names = [f"column_{number}" for number in range(count)]

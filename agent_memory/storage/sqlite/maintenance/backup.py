@@ -1,7 +1,7 @@
-"""Backups: consistent copies of a file in use, by hand or before something destructive.
+"""Backups: consistent copies of a file in use, made by hand or before something destructive.
 
-Those made by hand stay until somebody deletes them. Of those made before something destructive the
-newest stay. Their names tell them apart: ``memories-TIME.db``, ``memories-TIME.before-REASON.db``.
+Backups made by hand stay until someone deletes them. Of the others the newest stay. Their names
+distinguish them: ``memories-TIME.db`` and ``memories-TIME.before-REASON.db``.
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ _ENDING: Final = rf"-{_TIME}(?:\.before-(?P<reason>{_REASON}))?"
 _UNFINISHED: Final = rf"(?:-\d{{8}}T\d{{12}}Z|\.before-{_REASON})"
 _STEP: Final = timedelta(microseconds=1)
 _TRIES: Final = 1_000
-"""Names that are tried while other processes take them."""
+"""Names tried while other processes take them."""
 _MOST_AHEAD: Final = timedelta(days=3_653)
-"""How far a clock can have been ahead: no backup was made at a time that is later still."""
+"""How far a clock can have been ahead: no backup was made at a later time."""
 
 
 def back_up(source: Path, destination: Path | None, *, now: datetime) -> Path:
-    """Copy a store as it stands into a new file of mode 0600 and return its path.
+    """Copy a store in its present state into a new file of mode 0600, and return its path.
 
-    Others may write meanwhile. The copy is made beside its destination and moved there when it is
-    whole and on the disk: what stands there before stays until then. A symbolic link there is
-    replaced, never followed. Without a destination it is ``backups/memories-TIME.db`` beside the
-    source, later than any such backup before, even when the clock is not: none is replaced.
+    Others may write meanwhile. The copy is made beside its destination and moved there once it is
+    complete and synced: an existing file stays until then. A symbolic link there is replaced, never
+    followed. The default destination is ``backups/memories-TIME.db`` beside the source, with a time
+    later than any such backup even if the clock is not: none is replaced.
     """
     made = destination
     if made is None:
@@ -70,11 +70,11 @@ def back_up(source: Path, destination: Path | None, *, now: datetime) -> Path:
 def back_up_before(source: Path, reason: str, *, now: datetime, keep: int) -> Path | None:
     """Copy a store into ``backups/memories-TIME.before-REASON.db`` and return that path.
 
-    When the copy is whole and on the disk, the oldest of those that were made in this way are
-    deleted, so that ``keep`` of them are left. ``keep=0`` makes none and returns ``None``. The time
-    in a name is always later than that of any backup before, even when the clock is not: the order
-    of the names is that in which they were made. ``reason`` has up to 40 letters, digits,
-    ``_`` and ``-``, all in lower case.
+    Once the copy is complete and synced, the oldest backups made this way are deleted, so that
+    ``keep`` are left. ``keep=0`` makes none and returns ``None``. The time in a name is always
+    later than that of any backup before, even if the clock is not: the names sort in the order in
+    which they were made. ``reason`` has up to 40 letters, digits, ``_`` and ``-``, all in lower
+    case.
     """
     if keep <= 0:
         return None
@@ -93,7 +93,7 @@ def list_backups(source: Path) -> list[BackupFile]:
     """Return the backups in ``backups/`` beside a store, newest first.
 
     Each is opened to count its memories, which takes a millisecond and changes nothing. Backups of
-    another store that has the same folder are left out as far as their names tell.
+    another store in the same folder are left out as far as their names reveal them.
     """
     files = [path for path in plain_files(_folder(source)) if _may_be_of(source, path.name)]
     backups = [_described(path, source) for path in files]
@@ -105,8 +105,8 @@ def list_backups(source: Path) -> list[BackupFile]:
 
 
 def copy_store(source: Path, target: Path, *, page_size: int | None = None) -> None:
-    """Copy a store into a new file of mode 0600, whole and on the disk; ``page_size`` in bytes."""
-    # SQLite would make the file with the rights that the umask gives: make it first, empty.
+    """Copy a store into a new file of mode 0600, complete and synced; ``page_size`` in bytes."""
+    # SQLite would create the file with the rights of the umask: create it first, empty.
     os.close(open_private(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     _fill(source, target, page_size=page_size)
 
@@ -123,7 +123,7 @@ def _fill(
 
 
 def _folder(source: Path) -> Path:
-    """Return the directory of a store's backups. Links to it are followed: SQLite follows none."""
+    """Return the directory of a store's backups, resolving links: SQLite follows none."""
     folder = source.parent / _FOLDER
     try:
         return folder.resolve()
@@ -132,9 +132,10 @@ def _folder(source: Path) -> Path:
 
 
 def _made_folder(source: Path) -> Path:
-    """Return the directory of a store's backups, made if need be.
+    """Return the directory of a store's backups, created if needed.
 
-    What a link leads to must be there: a drive that is not mounted, or a place that nobody chose.
+    The target of a link must exist: otherwise it is a drive that is not mounted, or a place that
+    nobody chose.
     """
     folder, own = _folder(source), source.parent / _FOLDER
     with translated_errors(folder, "made"):
@@ -147,12 +148,12 @@ def _made_folder(source: Path) -> Path:
 
 @contextlib.contextmanager
 def _copied(source: Path, destination: Path) -> Iterator[Path]:
-    """Make a whole copy beside its destination, for the body to move it there."""
+    """Make a complete copy beside its destination, for the body to move it there."""
     with translated_errors(destination), unfinished_file(destination) as (unfinished, handle):
-        os.close(handle)  # before SQLite opens it: to close it later would drop its locks
+        os.close(handle)  # before SQLite opens it: closing it later would drop its locks
         refuse_long_path(unfinished)
         try:
-            # The unfinished copy is gone by the time that somebody reads of it.
+            # Errors name the destination: the unfinished copy is gone when someone reads them.
             _fill(source, unfinished, named=destination)
             yield unfinished
         finally:
@@ -167,7 +168,7 @@ def _refuse_destination(destination: Path) -> None:
 
 
 def _named(unfinished: Path, source: Path, reason: str | None, now: datetime) -> Path:
-    """Give a copy a name that is free, later than those of the backups before it."""
+    """Give a copy a free name, later than those of the backups before it."""
     ending = "" if reason is None else f".before-{reason}"
     time = now
     for _ in range(_TRIES):
@@ -182,12 +183,12 @@ def _named(unfinished: Path, source: Path, reason: str | None, now: datetime) ->
 
 
 def _moved(unfinished: Path, made: Path) -> bool:
-    """Move a file to a name that is free, and return whether it was."""
+    """Move a file to a name if it is free, and return whether it was."""
     try:
-        os.link(unfinished, made)  # which replaces nothing, unlike a renaming
+        os.link(unfinished, made)  # replaces nothing, unlike a rename
     except FileExistsError:
         return False
-    except OSError:  # the file system knows no links
+    except OSError:  # the file system does not support links
         if os.path.lexists(made):
             return False
         unfinished.replace(made)
@@ -195,10 +196,10 @@ def _moved(unfinished: Path, made: Path) -> bool:
 
 
 def _rotate(source: Path, keep: int, now: datetime) -> None:
-    """Delete the oldest of the automatic backups, but none that somebody uses.
+    """Delete the oldest automatic backups, but none that is in use.
 
-    A folder that is a link may be that of another store, too: nothing in it is deleted. What
-    cannot be deleted stays: it must not stop what comes after the backup.
+    A folder that is a link may also belong to another store: nothing in it is deleted. A failure to
+    delete is ignored: it must not stop what comes after the backup.
     """
     folder = source.parent / _FOLDER
     if folder.is_symlink():
@@ -213,7 +214,7 @@ def _rotate(source: Path, keep: int, now: datetime) -> None:
 
 
 def abandoned_in_backups(source: Path, *, remove: bool) -> list[Path]:
-    """Return what those left in ``backups/`` that were killed while they made a backup."""
+    """Return partial backups left in ``backups/`` by processes killed while making them."""
     name = f"{re.escape(source.stem)}{_UNFINISHED}{re.escape(source.suffix)}"
     return abandoned(source.parent / _FOLDER, UNFINISHED.format(name), remove=remove)
 
@@ -226,13 +227,13 @@ def _stamp(now: datetime) -> str:
 
 
 def _match(source: Path, name: str) -> re.Match[str] | None:
-    """Take the name of a backup of this store apart."""
+    """Parse the name of a backup of this store."""
     pattern = re.escape(source.stem) + _ENDING + re.escape(source.suffix)
     return re.fullmatch(pattern, name, re.ASCII)
 
 
 def _may_be_of(source: Path, name: str) -> bool:
-    """Return whether a file can be a backup of this store: not with the name of another's."""
+    """Return whether a file may be a backup of this store, that is, not named as another's."""
     if _match(source, name):
         return True
     is_others = re.fullmatch(f".*{_ENDING}{re.escape(source.suffix)}", name, re.ASCII)
@@ -240,14 +241,14 @@ def _may_be_of(source: Path, name: str) -> bool:
 
 
 def _parsed(stamp: str) -> datetime:
-    """Read the time in a name. Raises ``ValueError`` for one that is none, as of a 13th month."""
+    """Parse the time in a name. Raises ``ValueError`` if it is invalid, such as a 13th month."""
     return parse_time(f"{stamp[:-7]}.{stamp[-7:]}")
 
 
 def _named_by_time(source: Path, now: datetime) -> list[tuple[datetime, str, str | None]]:
     """Return the times, names and reasons of the backups of a store. Only plain files.
 
-    A time that is far ahead of ``now`` is somebody's invention: no later name might be free.
+    A time far ahead of ``now`` is made up, and ignored: no later name might be free.
     """
     backups = []
     latest = shifted(now, _MOST_AHEAD)
@@ -266,7 +267,7 @@ def _named_by_time(source: Path, now: datetime) -> list[tuple[datetime, str, str
 
 
 def _described(path: Path, source: Path) -> BackupFile | None:
-    """Say what is known of a backup; ``None`` when it was deleted meanwhile."""
+    """Describe a backup; return ``None`` if it was deleted meanwhile."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Checks a whole file for damage and drift, and repairs it, by the checks of its parts."""
+"""Checks a whole file for damage and drift, and repairs it, using the checks of its parts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 _Look = Callable[[Database], Iterable[Problem]]
 _DAMAGE: Final = (StorageError, StorageCorrupt, StorageUntrusted)
-"""What comes of a damaged file; the first itself, and none of its other kinds: a missing table."""
+"""What a damaged file raises; the first itself (a missing table), but none of its other
+subclasses."""
 _BACKED_UP: Final = (
     "foreign",
     "missing_table",
@@ -47,7 +48,7 @@ _BACKED_UP: Final = (
     "wrong_number",
     "wrong_row",
 )
-"""How the kinds of problems begin that are mended only after a backup."""
+"""Prefixes of the kinds of problems that are repaired only after a backup."""
 _INDEX_NOT_COMPARED: Final = (
     "the keyword index was not compared with the memories: FTS5 does that where it may write"
 )
@@ -56,12 +57,11 @@ _INDEX_NOT_COMPARED: Final = (
 def check(
     database: Database, path: Path, *, repair: bool, back_up: Callable[[], object] = lambda: None
 ) -> CheckReport:
-    """Look for what is wrong, repair it if asked to, and report.
+    """Find problems, repair them if requested, and report.
 
-    ``back_up`` is called before anything is taken out of the file that somebody else put there,
-    or encoded anew.
-    A file that may only be read is looked through as far as that goes, and the notes say what was
-    left out. To repair it raises ``StorageReadOnly``.
+    ``back_up`` is called before anything that someone else put into the file is removed from it or
+    re-encoded. A read-only file is checked as far as possible, and the notes say what was left out;
+    repairing it raises ``StorageReadOnly``.
     """
     if repair and database.read_only:
         raise opened_read_only(path)
@@ -77,7 +77,7 @@ def check(
             problem.model_copy(update={"repaired": left.pop(problem.detail, None) is None})
             for problem in problems
         ]
-        problems += left.values()  # repairing has brought them to light
+        problems += left.values()  # repairing has revealed them
     total: int | None = None
     with _tolerated_damage():
         total = int(database.value("SELECT count(*) FROM memories"))
@@ -89,10 +89,10 @@ def check(
 
 
 def _exposures(path: Path) -> list[str]:
-    """Say where others have rights on the file, or may put another one in its place.
+    """Report whether others have rights on the file, or may replace it.
 
-    Opening takes such rights away; what is left is somebody else's file, or was loosened since.
-    That others may read the names in a folder is its user's choice, where the file lies anywhere.
+    Opening the file revokes such rights; any left are on someone else's file, or were granted
+    since. That others may list a folder is its user's choice, since a file may be anywhere.
     """
     parts = [path, *(beside(path, suffix) for suffix in SIDE_FILES)]
     with contextlib.suppress(OSError):
@@ -116,7 +116,7 @@ def _mend(database: Database) -> None:
     with database.write(vetted=False), _unchecked(database):
         remade = schema.repair(database)  # first: the others need every table
         check_history.number_on(database)
-        is_renumbered = check_numbers.repair(database)  # before any trigger runs, as the next
+        is_renumbered = check_numbers.repair(database)  # like the next, before any trigger runs
         before = OperationTable(database).last_number()
         schema.repair_records(database, now=format_time(now_utc()))
         check_ids.repair(database)
@@ -125,7 +125,7 @@ def _mend(database: Database) -> None:
         check_rows.repair_versions(database)
         database.trust()
         check_indexes.repair(database, schema.objects())
-        AgentTable(database).repair()  # whose categories the rows are compared with
+        AgentTable(database).repair()  # before the rows, which are checked against its categories
         check_rows.repair(database)
         check_history.repair(database)
         VectorIndex(database).repair()
@@ -133,7 +133,7 @@ def _mend(database: Database) -> None:
         TombstoneTable(database).repair()
         RejectionTable(database).repair()
         if remade or is_renumbered or OperationTable(database).last_number() > before:
-            # `undo` would bring back what no import takes, or a part of what was done at once.
+            # `undo` would restore what no import accepts, or undo only part of the repair.
             OperationTable(database).record_irreversible(
                 "check --repair", session_id="check", now=now_utc()
             )
@@ -141,9 +141,9 @@ def _mend(database: Database) -> None:
 
 @contextlib.contextmanager
 def _unchecked(database: Database) -> Iterator[None]:
-    """Let rows be written that the schema refuses: what is mended in steps is wrong until the last.
+    """Allow rows that the schema refuses: what is repaired in steps is wrong until the last step.
 
-    What is wrong in the end is found by the look that follows.
+    What is still wrong in the end is found by the check that follows.
     """
     database.run("PRAGMA ignore_check_constraints = 1")
     try:
@@ -153,14 +153,14 @@ def _unchecked(database: Database) -> Iterator[None]:
 
 
 def _problems(database: Database) -> list[Problem]:
-    """Look for what is wrong, keeping writers out for as short as can be."""
+    """Look for problems, blocking writers as briefly as possible."""
     problems: list[Problem] = []
     try:
         with database.read():
             for look in _LOOKS:
                 problems += _found_by(look, database)
         if not database.read_only:
-            # On a disk where not even a log can be made, the index is not compared.
+            # On a disk where not even a log can be created, the index is not compared.
             with contextlib.suppress(StorageUntrusted, StorageFull), database.write():
                 problems += check_indexes.compare_index(database)
     except StorageCorrupt as error:
@@ -169,7 +169,7 @@ def _problems(database: Database) -> list[Problem]:
 
 
 def _found_by(look: _Look, database: Database) -> Iterator[Problem]:
-    """Yield what a look finds; where damage or a missing table ends it, that is told instead."""
+    """Yield what a check finds; if damage or a missing table ends it, report that instead."""
     try:
         yield from look(database)
     except StorageError as error:
@@ -188,7 +188,7 @@ def _foreign(database: Database) -> list[Problem]:
 
 
 def _misrecorded(database: Database) -> list[Problem]:
-    """Return the migrations that the file names wrongly, though it has what they make."""
+    """Report migrations whose record is wrong although the schema is right."""
     return [
         Problem(
             kind="wrong_row",
@@ -215,4 +215,4 @@ _LOOKS: Final[tuple[_Look, ...]] = (
     lambda database: TombstoneTable(database).find_problems(),
     lambda database: RejectionTable(database).find_problems(),
 )
-"""What is looked for, one by one: what ends one of them keeps no other from being done."""
+"""The checks, run one by one: if one fails, the others still run."""

@@ -1,7 +1,7 @@
-"""Compares memories with their history: what was changed past every trigger is damage.
+"""Compares memories with their history: a change that bypassed every trigger is damage.
 
-SQLite sees a page that is out of order, not a letter in a text that became another one. The history
-has each value a second time, elsewhere in the file: what it says last must be what the row holds.
+SQLite notices a page that is out of order, but not a changed letter in a text. The history has each
+value a second time, elsewhere in the file: its latest value must be what the row holds.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _BEFORE: Final = """
 (SELECT b.new_values FROM history AS b WHERE b.memory_id = m.id AND b.event = 'ADD'
   AND b.change_id = (SELECT max(l.change_id) FROM history AS l
     WHERE l.memory_id = m.id AND l.change_id < h.change_id))"""
-# Those that are not as they were added, nor as they were changed once: few, for whom the whole
-# history is read.
+# Memories that are neither as they were added nor as they were changed once: only for these few is
+# the whole history read.
 _SELECT_OTHERS: Final = f"""
 SELECT m.seq, m.id, {_BLOBS} FROM memories AS m
 JOIN history AS h ON h.change_id =
@@ -52,11 +52,11 @@ VALUES (?, 'UPDATE', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), ?, ?)"""
 _SELECT_BEGUN_LATE: Final = """
 SELECT m.id FROM memories AS m WHERE (SELECT h.event FROM history AS h WHERE h.memory_id = m.id
   ORDER BY h.change_id LIMIT 1) IS NOT 'ADD' ORDER BY m.seq"""
-# Before all that is there: what follows in a memory's history is what came later.
+# Numbered before everything else: what follows in a memory's history came later.
 _INSERT_BEGINNING: Final = """
 INSERT INTO history (change_id, memory_id, event, changed_at, session_id, new_values)
 SELECT min(coalesce(min(change_id), 1), 1) - 1, ?, 'ADD', ?, ?, ? FROM history"""
-# As long as SQLite knows the last number, it goes on from there by itself.
+# If SQLite still knows the last number, it continues from there by itself.
 _NUMBER_ON: Final = """
 INSERT INTO sqlite_sequence (name, seq)
 SELECT 'history', max(number) FROM (
@@ -70,7 +70,7 @@ _PAGE: Final = 1_000
 
 
 class Difference(NamedTuple):
-    """What a memory's history says last, and what the memory holds instead, by column."""
+    """The latest values in a memory's history, and what the memory holds instead, by column."""
 
     memory_id: str
     recorded: dict[str, Any]
@@ -78,7 +78,7 @@ class Difference(NamedTuple):
 
 
 def find_problems(database: Database) -> Iterator[Problem]:
-    """Yield the memories that are not what their history says. Runs inside a transaction."""
+    """Yield the memories that differ from their history. Must run inside a transaction."""
     for memory_id in _begun_late(database):
         detail = (
             f"the history of memory {memory_id!r} does not begin with its addition: another"
@@ -94,24 +94,24 @@ def find_problems(database: Database) -> Iterator[Problem]:
 
 
 def number_on(database: Database) -> None:
-    """Let a history that was made anew go on after the last change that other tables tell of.
+    """Make a re-created history continue after the last change that other tables refer to.
 
-    With the same numbers again, ``undo`` of an older operation took back what came after it.
+    When numbers were reused, ``undo`` of an older operation also undid what came after it.
     """
     database.run(_NUMBER_ON)
 
 
 def repair(database: Database) -> None:
-    """Record each difference as a change: both values are kept. Must run inside ``write()``.
+    """Record each difference as a change, keeping both values. Must run inside ``write()``.
 
-    Which of the two is right is unknown. ``undo`` of that change brings the other one back. A
-    history that lacks its beginning is given one, made of what followed.
+    Which of the two is right is unknown; ``undo`` of that change restores the other. A history
+    without a beginning is given one, derived from the changes that followed.
     """
     for memory_id in _begun_late(database):
         _insert_beginning(database, memory_id)
     for difference in list(_differences(database)):
         if any(_sound(value) != value for value in difference.held.values()):
-            continue  # no JSON can say what it is: it is reported for as long as it is there
+            continue  # JSON cannot represent it: it is reported as long as it exists
         old, new = (
             to_json({name: _sound(value) for name, value in values.items() if value is not None})
             for values in (difference.recorded, difference.held)
@@ -124,7 +124,7 @@ def _begun_late(database: Database) -> list[str]:
 
 
 def _insert_beginning(database: Database, memory_id: str) -> None:
-    """Add what a memory was at first: what it is, with each later change taken back."""
+    """Add what a memory was at first: its present state, with each later change reverted."""
     row = MemoryRowTable(database).get_many([memory_id])[memory_id]
     changes = HistoryTable(database).of_memory(memory_id)
     values = {name: row[name] for name in HISTORIC}
@@ -135,7 +135,7 @@ def _insert_beginning(database: Database, memory_id: str) -> None:
             values = {name: (change.old or change.new).get(name) for name in HISTORIC}
     moment = min([row["timestamp"], *(change.changed_at for change in changes[:1])])
     for name in WHOLE_MEMORY:
-        if values[name] is None:  # what followed says too little
+        if values[name] is None:  # the later changes say too little
             values[name] = row[name]
     added = to_json({name: value for name, value in values.items() if value is not None})
     database.run(_INSERT_BEGINNING, (memory_id, moment, row["created_by_session"], added))
@@ -166,9 +166,9 @@ def _differences(database: Database) -> Iterator[Difference]:
 def _recorded_values(
     database: Database, memory_ids: Sequence[str], imports: Sequence[range]
 ) -> dict[str, dict[str, Any]]:
-    """Return what the history says last of memories, by id and column, as far as it says anything.
+    """Return the latest values in the history of memories, by id and column, as far as it has any.
 
-    The past that an import brought happened elsewhere, with other rules.
+    A past that came with an import happened elsewhere, by other rules.
     """
     recorded: dict[str, dict[str, Any]] = {}
     for row in database.rows(_SELECT_CHANGES, (to_json(list(memory_ids)),)):
@@ -185,7 +185,7 @@ def _recorded_values(
 
 
 def _values(data: bytes | None) -> Mapping[str, Any]:
-    """Read the values of a change. In what another program wrote there is nothing to compare."""
+    """Parse the values of a change. Another program's may have nothing to compare."""
     try:
         values = json.loads(data.decode(errors="surrogateescape")) if data else {}
     except (ValueError, RecursionError):
@@ -198,7 +198,7 @@ def _text(value: bytes | int | None) -> str | int | None:
 
 
 def _sound(value: object) -> object:
-    """Return a value that can be written: what is not UTF-8 in a text becomes U+FFFD."""
+    """Return a value that can be written: bytes of a text that are not UTF-8 become U+FFFD."""
     if not isinstance(value, str):
         return value
     return value.encode(errors="surrogateescape").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""Finds the ids that are none, which no verb can name, and gives such rows others.
+"""Finds invalid ids, which no verb can name, and gives such rows new ones.
 
 The schema refuses them, unless another program switched its checks off, or a disk damaged them.
 """
@@ -34,7 +34,7 @@ _RELATIONSHIP_IDS: Final[dict[str, tuple[str, ...]]] = {
 }
 _COLUMNS: Final = {"mem": _MEMORY_IDS, "ent": _ENTITY_IDS, "rel": _RELATIONSHIP_IDS}
 """The columns that hold ids, by table: those of memories, of entities and of relationships."""
-# length() and GLOB see nothing of a text after a NUL: it has more bytes than letters.
+# length() and GLOB ignore text after a NUL, but then it has more bytes than characters.
 _IS_WRONG: Final = (
     "{0} IS NOT NULL AND (length({0}) NOT BETWEEN 1 AND 128 OR {0} GLOB '*[^A-Za-z0-9_.:-]*'"
     " OR length(CAST({0} AS BLOB)) > length({0}))"
@@ -43,19 +43,19 @@ _KEPT_AS: Final = "original_id"
 
 
 def find_problems(database: Database) -> Iterator[Problem]:
-    """Yield the ids that are none. Must run inside a transaction."""
+    """Yield the invalid ids. Must run inside a transaction."""
     for _, table, column, data in _wrong_ids(database):
-        detail = f"{column} of {table} is no id: {decode_text(data)!r:.80}"
+        detail = f"{column} of {table} is not a valid id: {decode_text(data)!r:.80}"
         yield Problem(kind="wrong_id", detail=detail)
 
 
 def repair(database: Database) -> None:
-    """Give each wrong id another, made of it, wherever it stands, and keep what it was.
+    """Replace each invalid id, everywhere, with one derived from it, and keep the original.
 
     No trigger may run meanwhile: ids cannot be changed otherwise. Must run inside
     ``write(vetted=False)``.
     """
-    database.run("PRAGMA defer_foreign_keys = 1")  # until all who refer to it have followed
+    database.run("PRAGMA defer_foreign_keys = 1")  # until all references are updated
     for prefix, table, column, data in list(_wrong_ids(database)):
         new_id = f"{prefix}-{hashlib.sha256(data).hexdigest()[:12]}"
         where = f"{column} = CAST(? AS TEXT)"
@@ -69,7 +69,7 @@ def repair(database: Database) -> None:
 
 
 def _wrong_ids(database: Database) -> Iterator[tuple[str, str, str, bytes]]:
-    """Yield the wrong ids: how the right one begins, table, column, and the bytes."""
+    """Yield the invalid ids: prefix of the new one, table, column, and the bytes."""
     for prefix, columns_by_table in _COLUMNS.items():
         for table, columns in columns_by_table.items():
             for column in columns:

@@ -1,8 +1,8 @@
-"""Finds and repairs what SQLite's own checks do not see.
+"""Finds and repairs what SQLite's own checks do not notice.
 
-``PRAGMA integrity_check`` passes while the keyword index disagrees with the rows: here the index is
-compared with them, and so are the tags and the scratchpad. A repair throws nothing away: text
-that cannot be read as JSON is kept in the memory's metadata.
+``PRAGMA integrity_check`` passes although the keyword index disagrees with the rows: here the index
+is compared with them, as are the tags and the scratchpad. A repair throws nothing away: text that
+cannot be parsed as JSON is kept in the memory's metadata.
 """
 
 from __future__ import annotations
@@ -89,16 +89,16 @@ def find_wrong_objects(database: Database, schema: Sequence[Row]) -> Iterator[Pr
 
 
 def compare_index(database: Database) -> list[Problem]:
-    """Return whether the keyword index matches the memories. Must run inside ``write()``.
+    """Report whether the keyword index differs from the memories. Must run inside ``write()``.
 
-    (FTS5 compares on a connection that may write alone.)
+    (FTS5 compares only on a connection that may write.)
     """
     try:
         database.run(_COMPARE_INDEX)
     except StorageCorrupt:
         detail = "the keyword index does not match the memories"
         return [Problem(kind="stale_keyword_index", detail=detail)]
-    except StorageError as error:  # the index is missing
+    except StorageError as error:  # the index does not exist
         return [Problem(kind="stale_keyword_index", detail=str(error))]
     return []
 
@@ -106,7 +106,7 @@ def compare_index(database: Database) -> list[Problem]:
 def repair(database: Database, schema: Sequence[Row]) -> None:
     """Repair what can be repaired. Must run inside ``database.write()``.
 
-    Triggers and views are as they must be.
+    Triggers and views must already be in order.
     """
     for kind, name, sql, fault in _wrong_objects(database, schema):
         if kind == "index":
@@ -121,7 +121,7 @@ def repair(database: Database, schema: Sequence[Row]) -> None:
 
 
 def drop_triggers(database: Database) -> list[str]:
-    """Drop the triggers of the table of memories, and return the SQL that makes them again.
+    """Drop the triggers of the table of memories, and return the SQL that re-creates them.
 
     Until then no index follows the rows: ``rebuild_indexes`` must be called after changes.
     """
@@ -133,7 +133,7 @@ def drop_triggers(database: Database) -> list[str]:
 
 
 def forget_derived(database: Database, memory_ids: Sequence[str]) -> None:
-    """Delete what was derived from the texts of some memories, which have other texts now."""
+    """Delete what was derived from the former texts of some memories."""
     among = "(SELECT seq FROM memories WHERE id IN (SELECT value FROM json_each(?)))"
     for sql in (
         f"DELETE FROM embeddings WHERE seq IN {among}",
@@ -143,14 +143,14 @@ def forget_derived(database: Database, memory_ids: Sequence[str]) -> None:
 
 
 def rebuild_indexes(database: Database) -> None:
-    """Rebuild all that is derived from memories. Must run inside ``database.write()``."""
+    """Rebuild everything that is derived from memories. Must run inside ``database.write()``."""
     database.run(_REBUILD_INDEX)
     _fill(database)
     database.run(_QUEUE_ALL)
 
 
 def _fill(database: Database) -> None:
-    """Let the tables beside the index have what they must have of each memory."""
+    """Fill the tables beside the index with what they must have of each memory."""
     database.run("DELETE FROM memory_tags")
     database.run(f"INSERT INTO memory_tags (seq, tag) {_TAGS_OF_ROWS}")
     database.run("INSERT OR IGNORE INTO fingerprints (seq) SELECT seq FROM memories")
@@ -169,7 +169,7 @@ def _wrong_objects(
 
 
 def _is_as_it_must_be(kind: str, ours: str, theirs: str | None) -> bool:
-    """Return whether an object is ours; a table may have plain columns that somebody added."""
+    """Return whether an object is ours; a table may have plain columns that someone added."""
     if theirs is None or theirs.rstrip() == ours:  # `.dump` ends a comment with a newline
         return theirs is not None
     return kind == "table" and only_adds_columns(ours, theirs)
@@ -180,7 +180,7 @@ def _damage(database: Database) -> list[Problem]:
 
 
 def _unreadable(database: Database) -> list[Problem]:
-    """Return the tables and indexes that cannot be begun to be read.
+    """Report the tables and indexes whose first row cannot be read.
 
     ``integrity_check`` passes an empty index whose page was replaced by that of an empty table.
     """
@@ -193,7 +193,7 @@ def _unreadable(database: Database) -> list[Problem]:
             detail = f"the {kind} {name} cannot be read: {error}"
             problems.append(Problem(kind="damaged_file", detail=detail))
         except StorageError:
-            continue  # an index of some rows alone cannot be asked for all
+            continue  # a partial index cannot be used to read all rows
     return problems
 
 
@@ -218,4 +218,4 @@ def _orphans(database: Database) -> list[Problem]:
 
 
 LOOKS: Final = (_damage, _unreadable, _wrong_tags, _broken_json, _orphans)
-"""What is looked for, one by one: each must run inside a transaction."""
+"""The checks, run one by one, each inside a transaction."""

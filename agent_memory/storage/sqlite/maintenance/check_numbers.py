@@ -1,8 +1,8 @@
-"""Finds the tables with row numbers at the ends of what there is, and numbers those rows anew.
+"""Finds tables with row numbers at the ends of the range, and renumbers those rows.
 
-SQLite gives each new row a higher number than any before it. One row of another program that has
-the highest number there is, and nothing can be stored any more: "database or disk is full". What
-has the lowest is before the beginning of all that is read by the page, and no export tells of it.
+SQLite gives each new row a higher number than any before it. If another program inserts a row with
+the highest possible number, nothing can be stored any more: "database or disk is full". A row with
+the lowest number comes before the start of reading by the page, and is in no export.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NUMBERS: Final = {
     "relationships": "seq",
 }
 _HIGHEST: Final = 2**53
-"""No program gets there by counting, nor below the same number of rows before the first."""
+"""No program gets there by counting, nor as far below the first row."""
 _SELECT_CHILDREN: Final = """
 SELECT DISTINCT t.name FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
 WHERE t.type = 'table' AND k."table" = ?1 AND k."to" = ?2
@@ -45,13 +45,13 @@ def find_problems(database: Database) -> Iterator[Problem]:
 
 
 def repair(database: Database) -> bool:
-    """Give the rows that are far from all others new numbers; return whether there were any.
+    """Renumber the rows that are far from all others; return whether there were any.
 
-    No trigger may run meanwhile: numbers cannot be changed otherwise. What is made of the memories
-    is made anew by other repairs. Must run inside ``write(vetted=False)``.
+    No trigger may run meanwhile: numbers cannot be changed otherwise. What is derived from the
+    memories is rebuilt by other repairs. Must run inside ``write(vetted=False)``.
     """
     tables = [table for table, *_ in _used_up(database)]
-    database.run("PRAGMA defer_foreign_keys = 1")  # until all who refer to a memory have followed
+    database.run("PRAGMA defer_foreign_keys = 1")  # until all references are updated
     for table in tables:
         last = _number_anew(database, table)
         database.run("UPDATE sqlite_sequence SET seq = ? WHERE name = ?", (last, table))
@@ -72,7 +72,7 @@ def _used_up(database: Database) -> Iterator[tuple[str, int, int]]:
 
 
 def _number_anew(database: Database, table: str) -> int:
-    """Give the rows far from all others the next numbers, and return the last number then."""
+    """Give the rows far from all others the next numbers, and return the resulting last number."""
     column = _NUMBERS[table]
     tables = [table, *(name for (name,) in database.rows(_SELECT_CHILDREN, (table, column)))]
     near = f"{column} BETWEEN {-_HIGHEST} AND {_HIGHEST}"

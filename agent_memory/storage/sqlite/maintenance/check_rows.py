@@ -1,8 +1,8 @@
-"""Finds the memories and changes that no import would take, and mends them.
+"""Finds memories and changes that no import would accept, and repairs them.
 
-Other programs write what they want as far as the schema lets them: a line break for a content, 21
-tags, a number that is infinite. What passes here, exports write and imports take: all know the
-same types, those of ``models/portable``.
+Other programs write whatever the schema allows: a line break as content, 21 tags, an infinite
+number. What passes here can be exported and imported: all use the same types, those of
+``models/portable``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _PAGE: Final = 1_000
 
 
 class WrongRow(NamedTuple):
-    """A row that no import would take: which columns are wrong, and why."""
+    """A row that no import would accept: which columns are wrong, and why."""
 
     row: RowValues
     columns: set[str]
@@ -62,14 +62,14 @@ class WrongRow(NamedTuple):
 
 
 class WrongChange(NamedTuple):
-    """A change in the history that no import would take, and why."""
+    """A change in the history that no import would accept, and why."""
 
     change: Change
     reason: str
 
 
 def find_problems(database: Database) -> Iterator[Problem]:
-    """Yield the memories and changes that are wrong. Must run inside a transaction."""
+    """Yield the wrong memories and changes. Must run inside a transaction."""
     for row, _, reason in _wrong_rows(database):
         yield _problem(f"memory {row['id']}", reason)
     for change, reason in _wrong_changes(database):
@@ -77,7 +77,7 @@ def find_problems(database: Database) -> Iterator[Problem]:
 
 
 def repair(database: Database) -> None:
-    """Mend memories, which are changes of them, and the values in the history.
+    """Repair memories, as changes of them, and the values in the history.
 
     What a memory held stays in its metadata. Must run inside ``write()``, with the triggers.
     """
@@ -94,7 +94,7 @@ def repair(database: Database) -> None:
 
 
 def repair_versions(database: Database) -> None:
-    """Let the versions begin anew that no trigger could count on. No trigger may run meanwhile."""
+    """Restart versions that no trigger could increment. No trigger may run meanwhile."""
     database.run(f"UPDATE memories SET version = 1 WHERE version NOT BETWEEN 1 AND {2**53 - 2}")
 
 
@@ -129,7 +129,7 @@ def _reason_of_loose(row: RowValues, columns: Collection[str]) -> str:
 
 
 def _categories(database: Database) -> Collection[str] | None:
-    """Return the categories that an import takes as they are; ``None`` where no setting tells."""
+    """Return the categories that an import accepts as they are; ``None`` if no setting tells."""
     try:
         own = AgentTable(database).config().categories
     except ConfigurationError:
@@ -138,7 +138,7 @@ def _categories(database: Database) -> Collection[str] | None:
 
 
 def _loose_columns(row: RowValues, categories: Collection[str] | None) -> set[str]:
-    """Return the columns that an import would take, and make something else of."""
+    """Return the columns that an import would accept, but store differently."""
     columns = {
         name for name in _TIMES if row[name] is not None and not _IS_TIME.fullmatch(row[name])
     }
@@ -161,7 +161,7 @@ def _wrong_changes(database: Database) -> Iterator[WrongChange]:
     page: list[Change] = []
     for change in HistoryTable(database).iterate():
         if change.change_id in no_json:
-            yield WrongChange(change, "its values are no JSON")
+            yield WrongChange(change, "its values are not JSON")
             continue
         page.append(change)
         if len(page) == _PAGE:
@@ -176,7 +176,7 @@ def _wrong_of_page(database: Database, page: Sequence[Change]) -> Iterator[Wrong
     for change in page:
         as_added = is_as_it_was_added(change, rows.get(change.memory_id))
         if as_added and _IS_TIME.fullmatch(change.changed_at) and _is_plain(change.session_id):
-            continue  # nearly all: nothing but the row is told
+            continue  # nearly all: exports write only the row
         reason = _reason(change, as_added=as_added)
         if reason is not None:
             yield WrongChange(change, reason)
@@ -187,9 +187,9 @@ def _is_plain(text: str | None) -> bool:
 
 
 def _reason(change: Change, *, as_added: bool = False) -> str | None:
-    """Return why no import would take a change; ``None`` where one would."""
+    """Return why no import would accept a change; ``None`` if one would."""
     if not _IS_TIME.fullmatch(change.changed_at):
-        return "changed_at is no time"
+        return "changed_at is not a valid time"
     fields = {
         "id": change.memory_id,
         "event": change.event,
@@ -207,7 +207,7 @@ def _reason(change: Change, *, as_added: bool = False) -> str | None:
 
 
 def _loose_times(values: Mapping[str, Any]) -> list[str]:
-    """Return the times that an import would take, and write otherwise: "2026-01-30"."""
+    """Return the times that an import would accept, but write differently: "2026-01-30"."""
     times = ((name, values.get(name)) for name in _TIMES)
     return [name for name, time in times if time is not None and not _IS_TIME.fullmatch(str(time))]
 
@@ -229,7 +229,7 @@ def _mended_change(change: Change, *, now: str) -> Change:
 
 
 def _mended_values(values: Mapping[str, Any], *, is_whole: bool, moment: str) -> dict[str, Any]:
-    """Return the columns of a change as they can be, those too that it must tell."""
+    """Return the columns of a change in valid form, including those that it must have."""
     mended = dict(values)
     try:
         PortableValues.model_validate(mended)

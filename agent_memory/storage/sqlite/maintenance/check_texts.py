@@ -1,6 +1,6 @@
-"""Finds the texts that are not UTF-8, in every column of every table, and encodes them anew.
+"""Finds texts that are not UTF-8, in every column of every table, and re-encodes them.
 
-SQLite takes any bytes for a text: those of a Latin-1 file that its shell imported, for one.
+SQLite accepts any bytes as text, for example those of a Latin-1 file imported with its shell.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from agent_memory.text.encoding import decode_text
 
 _SELECT_COLUMNS: Final = "SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'"
 _NAMES: Final = {"entities": "name", "entity_aliases": "alias"}
-"""The columns with names by which the library finds, by table: each has a key beside it."""
+"""The columns of names with which the library looks things up, by table: each has a key beside
+it."""
 _NAMED: Final = 8
 _PAGE: Final = 1_000
 
@@ -42,10 +43,10 @@ def find_problems(database: Database, schema: Sequence[Row]) -> Iterator[Problem
 
 
 def repair(database: Database, schema: Sequence[Row]) -> None:
-    """Write the same texts in UTF-8, those of the history too. No trigger may run meanwhile.
+    """Rewrite the texts in UTF-8, including those of the history. No trigger may run meanwhile.
 
-    So the history stays as it was: what is encoded anew is no change of what a memory says. Ids
-    must be in order, and the keyword index must be rebuilt afterwards. Must run inside
+    So the history gets no new entries: a new encoding does not change what a memory says. Ids must
+    already be in order, and the keyword index must be rebuilt afterwards. Must run inside
     ``write(vetted=False)``.
     """
     changed = [_encode(database, row) for row in list(_unreadable(database, schema))]
@@ -53,10 +54,10 @@ def repair(database: Database, schema: Sequence[Row]) -> None:
 
 
 def _encode(database: Database, row: Unreadable) -> str | None:
-    """Write the texts of a row in UTF-8, and return the id of the memory that it is, if one."""
+    """Rewrite the texts of a row in UTF-8, and return the id of the memory if the row is one."""
     texts: dict[str, str | None] = {name: decode_text(data) for name, data in row.columns.items()}
     name = _NAMES.get(row.table)
-    if name in texts or f"{name}_key" in texts:  # the library makes the key again
+    if name in texts or f"{name}_key" in texts:  # the library recomputes the key
         texts[f"{name}_key"] = None
     settings = ", ".join(f"{quoted(name)} = ?" for name in texts)
     sql = f"UPDATE {row.table} SET {settings} WHERE rowid = ?"
@@ -66,7 +67,7 @@ def _encode(database: Database, row: Unreadable) -> str | None:
 
 def _unreadable(database: Database, schema: Sequence[Row]) -> Iterator[Unreadable]:
     for kind, table, sql in schema:
-        # Tags by memory are made anew, and tombstones have a check of their own.
+        # The table of tags is rebuilt, and tombstones have a check of their own.
         if kind != "table" or not sql.startswith("CREATE TABLE") or "WITHOUT ROWID" in sql:
             continue
         columns = [name for (name,) in database.rows(_SELECT_COLUMNS, (table,))]

@@ -1,7 +1,7 @@
-"""Finds the values beside the memories that no import would take, and mends them.
+"""Finds values outside the memories that no import would accept, and repairs them.
 
-Those of the graph, of reviews, rejections and tombstones, of the scratchpad and of the agent's
-row. The types are those of ``models/portable``, a column at a time.
+They are those of the graph, reviews, rejections, tombstones, the scratchpad and the agent's row.
+The types are those of ``models/portable``, one column at a time.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ _MODELS: Final[dict[str, tuple[type[Record], dict[str, str]]]] = {
     "relationship_sources": (PortableEdgeStatement, {}),
     "reviews": (PortableReview, {}),
 }
-"""By table the model of what exports tell of a row, and the fields of columns named otherwise."""
+"""For each table, the model of a row in exports, and the fields of columns with other names."""
 _LEFT_OUT: Final = frozenset(
     "id agent_id source_id target_id closed_by replaced_by words_hash config migration".split()
 )
-"""Ids, hashes, settings: those have checks of their own."""
+"""Ids, hashes and settings, which have checks of their own."""
 _SELECT_COLUMNS: Final = """
 SELECT name, CASE WHEN "notnull" THEN coalesce(dflt_value, '') END FROM pragma_table_info(?)"""
 _SET_ERASED_AT: Final = "UPDATE tombstones SET erased_at = ? WHERE key = ? AND hash = ?"
@@ -84,11 +84,11 @@ _MENDED: Final[dict[str, Callable[[Any], Any]]] = {
     "by_hand": bool,
     "closing_is_undone": bool,
 }
-"""By column, what makes a value one of it; in the others the default takes its place."""
+"""For each column, what makes a value valid; other columns get their default."""
 
 
 class WrongValue(NamedTuple):
-    """A value that no import would take, where it stands, and why."""
+    """A value that no import would accept, where it is, and why."""
 
     table: str
     row_id: int
@@ -99,7 +99,7 @@ class WrongValue(NamedTuple):
 
 
 def find_problems(database: Database) -> Iterator[Problem]:
-    """Yield the values that are wrong. Must run inside a transaction."""
+    """Yield the wrong values. Must run inside a transaction."""
     for wrong in _wrong_values(database):
         where = f"{wrong.column} of row {wrong.row_id} of {wrong.table}"
         detail = f"{where}: {without_secrets(wrong.reason)}; {_ADVICE}"
@@ -111,12 +111,12 @@ def find_problems(database: Database) -> Iterator[Problem]:
 
 
 def repair(database: Database) -> None:
-    """Mend the values. No trigger may run meanwhile: the users of a graph cannot change otherwise.
+    """Repair the values. No trigger may run meanwhile: a graph's users cannot change otherwise.
 
     Must run inside ``write(vetted=False)``.
     """
     now = format_time(now_utc())
-    for tombstone in _wrong_tombstones(database):  # holds from now on: what was erased stays out
+    for tombstone in _wrong_tombstones(database):  # dated now: what was erased stays out
         moment = mended_time(tombstone.erased_at) or now
         database.run(_SET_ERASED_AT, (moment, tombstone.key, tombstone.hash))
     for wrong in list(_wrong_values(database)):
@@ -130,7 +130,7 @@ def repair(database: Database) -> None:
         if value is None and default:
             value = database.value(f"SELECT {default}")
         settings = f"{column} = ?"
-        if wrong.table in _KEYS:  # the library makes the key again
+        if wrong.table in _KEYS:  # the library recomputes the key
             settings += f", {_KEYS[wrong.table]} = NULL"
         sql = f"UPDATE {wrong.table} SET {settings} WHERE rowid = ?"
         database.run(sql, (value, wrong.row_id))
@@ -168,7 +168,7 @@ def _wrong_tombstones(database: Database) -> list[Tombstone]:
 
 
 def _columns(database: Database, table: str) -> dict[str, str | None]:
-    """Return the columns of a table, with the SQL of the default of those that need a value."""
+    """Return the columns of a table, with the SQL of the default of each that requires a value."""
     return dict(database.rows(_SELECT_COLUMNS, (table,)))
 
 

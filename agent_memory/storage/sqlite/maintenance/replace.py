@@ -1,7 +1,7 @@
-"""Replaces a store by another state, whole or not at all, and keeps what was there.
+"""Replaces a store by another state, completely or not at all, and keeps the previous content.
 
 A file that can be opened gets the new content in one commit: whoever has it open goes on with that,
-and nothing that was acknowledged falls between. One that cannot be opened is replaced by name.
+and no acknowledged write is lost in between. One that cannot be opened is replaced by renaming.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _TRIES: Final = 20
 _HAS_TABLE: Final = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
 _CHANGES: Final = "PRAGMA data_version"
 _UNOPENABLE: Final = (StorageCorrupt, NotAMemoryFile)
-"""What is raised for a file that is no database any more."""
+"""What is raised for a file that is no longer a database."""
 
 
-# Looking ------------------------------------------------------------------------------------------
+# Summaries ----------------------------------------------------------------------------------------
 
 
 def summarize(place: Path) -> FileSummary | None:
-    """Return the summary of a file to be replaced; ``None`` where nothing can be read.
+    """Return the summary of a file to be replaced, or ``None`` if nothing can be read.
 
-    Raises ``StorageError`` for one that is held by another process or may not be read.
+    Raises ``StorageError`` if another process holds the file, or it may not be read.
     """
     if not os.path.lexists(place):
         return None
@@ -69,9 +69,9 @@ def summarize(place: Path) -> FileSummary | None:
 
 
 def find_backup(place: Path, backup: str) -> Path | None:
-    """Return the backup in ``backups/`` that has this name, or is the ``latest``.
+    """Return the backup in ``backups/`` with this name, or the newest for ``latest``.
 
-    ``None`` for what is no such name. Raises ``ValidationError`` where there is no latest one.
+    ``None`` if there is none with this name. Raises ``ValidationError`` if there is no latest one.
     """
     listed = [Path(backup_file.path) for backup_file in list_backups(place)]
     if backup == "latest":
@@ -104,7 +104,7 @@ def summarize_backup(backup: Path) -> FileSummary:
 def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) -> CheckReport:
     """Copy a backup into a new private file, apply pending migrations there, and check it.
 
-    ``page_size`` is that of the file that it is to replace, in bytes.
+    ``page_size`` is that of the file to be replaced, in bytes.
     """
     copy_store(backup, new, page_size=page_size or PAGE_SIZE)
     database = schema.open_vetted(new, create=False)
@@ -114,7 +114,7 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
             OperationTable(database).record_irreversible("restore", session_id="restore", now=now)
         return check(database, backup, repair=False)
     except StorageUntrusted as error:
-        # It names the copy, which is gone by the time that somebody reads it.
+        # The message names the copy, which is gone when someone reads it.
         reason = str(error).replace(str(new), str(backup))
         raise StorageUntrusted(f"nothing was restored: {reason}") from error
     finally:
@@ -127,14 +127,14 @@ def prepare(backup: Path, new: Path, *, now: datetime, page_size: int | None) ->
 def replace(
     place: Path, new: Path, *, now: datetime, keep: bool, purge: Callable[[Engine], Purged]
 ) -> Replaced:
-    """Replace a store's content by that of a closed private file.
+    """Replace a store's content with that of a closed private file.
 
-    What was there is kept beside it as ``memories.db.replaced-TIME``, its log folded in, if it is
-    to be kept; what cannot be opened is kept in any case. The rejections and tombstones go over to
-    the new content, from which ``purge`` removes what was erased. ``new`` may be gone afterwards;
-    beside it, with ``-kept``, is what a kill leaves of the copy of what was there. Raises
-    ``StorageLocked`` when others write all the while, ``StorageFull`` and other storage errors;
-    then nothing was replaced.
+    With ``keep``, the previous content is kept beside it as ``memories.db.replaced-TIME``,
+    including its log; a file that cannot be opened is always kept. The rejections and tombstones
+    are carried over to the new content, from which ``purge`` removes what was erased. ``new`` may
+    be gone afterwards; if the process is killed, a partial copy of the previous content may be left
+    beside it, with ``-kept``. Raises ``StorageLocked`` if others keep writing, ``StorageFull`` and
+    other storage errors; then nothing was replaced.
     """
     existed = os.path.lexists(place)
     if existed:
@@ -145,11 +145,11 @@ def replace(
 
 
 def put_in_place(place: Path, new: Path, word: str, *, now: datetime) -> Path | None:
-    """Rename a closed file to a store that cannot be opened, or does not exist.
+    """Rename a closed file over a store that cannot be opened, or does not exist.
 
-    The file that was there is kept as ``memories.db.WORD-TIME``; that path is returned. The old log
-    goes first: SQLite would play it into the new file. At any moment the name stands for a file:
-    one that finds none would make an empty one.
+    The previous file is kept as ``memories.db.WORD-TIME``; that path is returned. The old log is
+    moved first: SQLite would replay it into the new file. The name refers to a file at any moment:
+    a process that found none would create an empty one.
     """
     aside = _free_name(place, word, now)
     existed = place.exists()
@@ -160,7 +160,7 @@ def put_in_place(place: Path, new: Path, word: str, *, now: datetime) -> Path | 
         for suffix in logs:
             beside(place, suffix).rename(beside(aside, suffix))
         if logs:
-            sync_to_disk(place.parent)  # a power cut may undo the one renaming and not the other
+            sync_to_disk(place.parent)  # a power cut may undo one rename and not the other
         new.replace(place)
         sync_to_disk(place.parent)
     except OSError as error:
@@ -176,11 +176,11 @@ def put_in_place(place: Path, new: Path, word: str, *, now: datetime) -> Path | 
 def _overwrite(
     place: Path, new: Path, *, now: datetime, keep: bool, purge: Callable[[Engine], Purged]
 ) -> Replaced:
-    """Replace the content: no write that was acknowledged falls between, and no erasure."""
+    """Replace the content without losing an acknowledged write or an erasure in between."""
     purged, is_stale = Purged(0, 0), False
     for tries_left in reversed(range(_TRIES)):
         with _opened(place, new) as (old, reader, source):
-            # Before the lock: to write the new content anew, others need not wait.
+            # Before the lock: others need not wait while the new content is rewritten.
             if _carry_over(reader, source) or is_stale:
                 purged = purged.plus(purge(SQLiteEngine(source)))
             try:
@@ -188,7 +188,7 @@ def _overwrite(
             except ChangedMeanwhile:
                 if not tries_left:
                     raise
-                is_stale = True  # it may have tombstones by now that nothing was removed for
+                is_stale = True  # by now it may have tombstones that were not purged for
             else:
                 return replaced._replace(purged=purged)
     raise AssertionError("the last try returns or raises")
@@ -202,7 +202,7 @@ def _overwrite_now(
     now: datetime,
     keep: bool,
 ) -> Replaced:
-    """Replace the content under the write lock, or where nobody wrote meanwhile."""
+    """Replace the content under the write lock, or if nobody wrote meanwhile."""
     aside = _free_name(place, "replaced", now) if keep else None
     old, reader, source = opened
     with _dropped_on_error(aside, reader), old.overwritten_by(source):
@@ -229,9 +229,9 @@ def _opened(place: Path, new: Path) -> Iterator[tuple[Database, Database, Databa
 
 @contextlib.contextmanager
 def _dropped_on_error(aside: Path | None, reader: Database) -> Iterator[None]:
-    """Delete the copy of what was there when an error left it there.
+    """Delete the copy of the previous content after an error.
 
-    An error of a commit does not tell that nothing was committed: that is looked at.
+    An error in a commit does not mean that nothing was committed: that is checked.
     """
     before = reader.value(_CHANGES)
     try:
@@ -246,7 +246,7 @@ def _dropped_on_error(aside: Path | None, reader: Database) -> Iterator[None]:
 
 
 def _keep(reader: Database, unfinished: Path, aside: Path) -> None:
-    """Copy a store as it is, page by page, into a private file that is whole and on the disk."""
+    """Copy a store as it is, page by page, into a private file that is complete and synced."""
     try:
         create_private_file(unfinished)
         reader.copy_pages_into(unfinished)
@@ -258,12 +258,12 @@ def _keep(reader: Database, unfinished: Path, aside: Path) -> None:
 
 
 def _carry_over(reader: Database, source: Database) -> bool | None:
-    """Reject in the new content what is rejected in the old, and know as erased what was there.
+    """Carry the old content's rejections and tombstones over to the new content.
 
-    Return whether any tombstone is new; ``None`` where the old content cannot be read.
+    Return whether any tombstone is new; ``None`` if the old content cannot be read.
     """
     try:
-        with reader.read():  # in which values that no sound file has are reported as damage
+        with reader.read():  # inside it, values that no sound file has are reported as damage
             has_rejections = reader.value(_HAS_TABLE, ("rejections",))
             rejections = RejectionTable(reader).all() if has_rejections else []
             has_tombstones = reader.value(_HAS_TABLE, ("tombstones",))

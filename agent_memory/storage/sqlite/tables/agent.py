@@ -1,4 +1,4 @@
-"""The table ``agent``, of one row: the agent's id, its settings, its counters."""
+"""The table ``agent``, with a single row: the agent's id, its settings, its counters."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ WHERE octet_length(agent_id) NOT BETWEEN 1 AND 64 OR instr(agent_id, char(0))
 
 
 class AgentTable(Table):
-    """The table with the one row of the agent.
+    """The table with the agent's single row.
 
-    What reads settings and figures imports their models when it is asked: a search counts itself
-    here, and in a hook's process it starts before Pydantic could.
+    Methods that read settings and figures import the models when called: a search updates its
+    counters here, and in a hook's process it starts before Pydantic could be imported.
     """
 
     def create(self, agent_id: str, *, now: datetime) -> None:
-        """Insert the agent's row, unless there is one."""
+        """Insert the agent's row unless it exists."""
         moment = format_time(now)
         self._db.run(_INSERT, (agent_id, moment, moment))
 
     @property
     def agent_id(self) -> str:
-        """Whose memories these are. It is read once: another agent's file is then refused."""
+        """The agent whose memories these are, read once: another agent's file is then refused."""
         self._db.agent_id = self._db.agent_id or self.identity()
         return self._db.agent_id or ""
 
@@ -68,7 +68,7 @@ class AgentTable(Table):
         return self._db.value("SELECT config FROM agent") or "{}"
 
     def vector_index(self) -> str | None:
-        """Return the setting ``vector_index``, if it is set: asked with each search."""
+        """Return the setting ``vector_index``, if it is set; every search reads it."""
         sql = "SELECT CASE WHEN json_valid(config) THEN config ->> '$.vector_index' END FROM agent"
         setting = self._db.value(sql)
         return None if setting is None else str(setting)
@@ -93,14 +93,14 @@ class AgentTable(Table):
             return [Problem(kind="wrong_settings", detail=str(error))]
         if self._db.value(f"SELECT count(*) FROM agent {_IS_MISNAMED}"):
             return [
-                Problem(kind="wrong_id", detail="the agent's id is none: others cannot name it")
+                Problem(kind="wrong_id", detail="the agent's id is invalid: others cannot name it")
             ]
         return []
 
     def repair(self) -> None:
-        """Set the wrong settings in the file aside, and name the agent anew where it has no id.
+        """Replace invalid settings with defaults, and give an agent without a valid id a new one.
 
-        A file lies in the folder of its agent.
+        It gets the name of the folder, since a file lies in its agent's folder.
         """
         if any(problem.kind == "wrong_settings" for problem in self.find_problems()):
             self.set_config(self.readable_config())
@@ -146,7 +146,7 @@ class AgentTable(Table):
         )
 
     def forget_migration(self) -> None:
-        """Let it be as if it had never moved: nobody rolled back, so ``auto_migrate`` may move."""
+        """Reset the migration record: nobody rolled back, so ``auto_migrate`` may migrate."""
         self._db.run(
             "UPDATE agent SET storage_backend = 'file', migration_date = NULL, migration = NULL"
             " WHERE storage_backend = 'vector'"
@@ -179,7 +179,7 @@ class AgentTable(Table):
             )
         except (PydanticValidationError, TypeError) as error:
             raise StorageCorrupt(
-                f"{self._db.path} is damaged: what it says of its agent cannot be read:"
+                f"{self._db.path} is damaged: the row of its agent cannot be read:"
                 " `check --repair` mends it"
             ) from error
 

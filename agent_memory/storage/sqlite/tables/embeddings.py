@@ -1,4 +1,4 @@
-"""The tables of embedding models, of vectors by memory and model, and of the embedding queue."""
+"""The tables of embedding models, of vectors by memory and model, and the embedding queue."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _INSERT_MODEL: Final = """
 INSERT INTO embedding_models (model, dimensions, embedder, base_url, state, similarity_floor,
   vector_weight, created_at)
 VALUES (?, ?, ?, ?, 'building', ?, ?, ?)"""
-# Only while the memory still has the text that was embedded.
+# Only if the memory still has the text that was embedded.
 _PUT: Final = """
 INSERT INTO embeddings (seq, model_id, text_hash, scale, vector)
 SELECT seq, ?, ?, ?, ? FROM memories WHERE seq = ? AND content = ?
@@ -55,14 +55,14 @@ SELECT e.embedding_id, e.seq, m.id, CAST(m.content AS BLOB), e.text_hash,
 FROM embeddings AS e LEFT JOIN memories AS m ON m.seq = e.seq
 LEFT JOIN embedding_queue AS q ON q.seq = e.seq
 WHERE +e.model_id = ? AND e.embedding_id > ? ORDER BY e.embedding_id LIMIT ?"""
-# CROSS JOIN: from what is queued to its memories, not through all memories where nothing is.
+# CROSS JOIN: from the queue to its memories, not through all memories if it is empty.
 _COUNT_QUEUED: Final = """
 SELECT count(*) FROM embedding_queue AS q CROSS JOIN memories AS m ON m.seq = q.seq"""
 _COUNT_FORGOTTEN: Final = """
 SELECT count(*) FROM memories AS m
 WHERE NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)
 AND m.seq NOT IN (SELECT seq FROM embedding_queue)"""
-# What is queued may have a vector of another text.
+# A queued memory may have a vector of another text.
 _IS_CURRENT: Final = "e.seq NOT IN (SELECT seq FROM embedding_queue)"
 _FROM_LISTED: Final = f"""
 FROM embeddings AS e
@@ -70,7 +70,7 @@ WHERE e.model_id = ? AND e.seq IN (SELECT value FROM json_each(?)) AND {_IS_CURR
 _FROM_PASSING: Final = f"""
 FROM memories AS m CROSS JOIN embeddings AS e ON e.seq = m.seq
 WHERE {{condition}} AND e.model_id = ? AND {_IS_CURRENT} AND length(e.vector) = ?"""
-# As one value: to fetch 25,000 rows takes a third longer than all that is done with them.
+# As one value: fetching 25,000 rows takes a third longer than everything done with them.
 _SELECT_PASSING: Final = f"""
 SELECT json_group_array(e.seq), CAST(group_concat(e.vector, '') AS BLOB) {_FROM_PASSING}"""
 _NEAREST_PASSING: Final = f"""
@@ -99,7 +99,7 @@ ORDER BY embedding_id DESC LIMIT ?"""
 
 
 class EmbeddingTable(Table):
-    """The tables of embedding models, of vectors, and of the embedding queue."""
+    """The tables of embedding models, vectors, and the embedding queue."""
 
     # Models --------------------------------------------------------------------------------------
     def models(self) -> list[EmbeddingModel]:
@@ -123,11 +123,11 @@ class EmbeddingTable(Table):
         self._db.run("DELETE FROM embedding_models WHERE model_id = ?", (model_id,))
 
     def count_wrong_models(self) -> int:
-        """Count the models that another program gave a number, name, size or state of no model."""
+        """Count the models to which another program gave an invalid number, name, size or state."""
         return int(self._db.value(f"SELECT count(*) {_WRONG_MODELS}"))
 
     def mend_models(self) -> None:
-        """Make of such a model one again as far as its vectors tell, and drop it otherwise."""
+        """Repair such models as far as their vectors allow, and drop the others."""
         for sql in _MEND_MODELS:
             self._db.run(sql)
 
@@ -155,14 +155,14 @@ class EmbeddingTable(Table):
         return of_models
 
     def count_orphans(self) -> int:
-        """Count the vectors whose model is gone.
+        """Count the vectors whose model does not exist.
 
-        Other programs leave such: SQLite's shell enforces no foreign keys unless it is told to.
+        Other programs leave them behind: SQLite's shell does not enforce foreign keys by default.
         """
         return int(self._db.value(f"SELECT count(*) {_ORPHANS}"))
 
     def drop_orphans(self) -> None:
-        """Delete the vectors whose model is gone."""
+        """Delete the vectors whose model does not exist."""
         self._db.run(f"DELETE {_ORPHANS}")
 
     def get(self, model: EmbeddingModel, row_id: int) -> Quantized | None:
@@ -176,7 +176,7 @@ WHERE model_id = ? AND seq = ? AND length(vector) = ?"""
         return int(self._db.value(sql, (model_id,)))
 
     def count_up_to(self, model_id: int, most: int) -> int:
-        """Count the vectors of a model, ``most`` at most."""
+        """Count the vectors of a model, stopping at ``most``."""
         sql = "SELECT count(*) FROM (SELECT 1 FROM embeddings WHERE model_id = ? LIMIT ?)"
         return int(self._db.value(sql, (model_id, most)))
 
@@ -186,12 +186,12 @@ WHERE seq IN (SELECT value FROM json_each(?)) AND archived <> 0"""
         return {row_id for (row_id,) in self._db.rows(sql, (to_json(list(row_ids)),))}
 
     def to_index(self, model: EmbeddingModel, *, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return rows and vectors that belong into the index, from a row on; -1 for no limit.
+        """Return the rows and vectors after a row that belong in the index; -1 for no limit.
 
-        Archived memories do not, nor what waits to be looked at, nor damaged vectors.
+        Archived memories do not, nor do queued ones or damaged vectors.
         """
         return self._db.rows(
-            # In this order, or SQLite sorts all vectors of the model for each page.
+            # In this order, otherwise SQLite sorts all vectors of the model for each page.
             "SELECT e.seq, e.vector FROM memories AS m"
             " CROSS JOIN embeddings AS e ON e.seq = m.seq AND e.model_id = ?"
             f" WHERE m.seq > ? AND m.archived = 0 AND {_IS_CURRENT} AND length(e.vector) = ?"
@@ -210,7 +210,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
             yield from (tuple(row[1:]) for row in rows)
             after = page_end(rows[-1][0], after=after)
 
-    # What waits ----------------------------------------------------------------------------------
+    # The queue -----------------------------------------------------------------------------------
     def is_queue_empty(self) -> bool:
         return self._db.row("SELECT 1 FROM embedding_queue LIMIT 1") is None
 
@@ -273,9 +273,9 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
     def cosines(
         self, model_id: int, row_ids: Sequence[int], query: bytes | Centred
     ) -> dict[int, float]:
-        """Return the cosine of each of these rows with the query, where its vector is current.
+        """Return the cosine of each of these rows with the query, if its vector is current.
 
-        Those with a query that is seen from the middle are seen from there too.
+        If the query is centred, so are they.
         """
         if isinstance(query, bytes):
             cosines = self._cosines_with(model_id, row_ids, [query])
@@ -286,7 +286,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
     def _cosines_with(
         self, model_id: int, row_ids: Sequence[int], others: Sequence[bytes]
     ) -> dict[int, tuple[float, ...]]:
-        """Return the cosines of each of these rows with some vectors."""
+        """Return the cosines of each of these rows with the given vectors."""
         values = (model_id, to_json(list(row_ids)))
         dimensions = len(others[0])
         if self._db.load_vectors():
@@ -303,9 +303,9 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
     def nearest_passing(
         self, model_id: int, condition: Condition, direction: bytes, *, limit: int
     ) -> list[int]:
-        """Return the rows that meet a condition whose vectors point most the same way.
+        """Return the rows that meet a condition and whose directions are most similar.
 
-        SQL compares them all, which needs sqlite-vec: to read 25,000 rows and then their cosines
+        SQL compares them all, which needs sqlite-vec: reading 25,000 rows and then their cosines
         takes three times as long.
         """
         sql = _NEAREST_PASSING.format(condition=condition.sql)
@@ -315,14 +315,14 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
     def passing(
         self, model_id: int, condition: Condition, dimensions: int
     ) -> tuple[list[int], bytes]:
-        """Return the rows that meet a condition, and their vectors, one behind the other."""
+        """Return the rows that meet a condition, and their vectors, concatenated."""
         sql = _SELECT_PASSING.format(condition=condition.sql)
         row = self._db.row(sql, (*condition.values, model_id, dimensions))
         row_ids, vectors = row or ("[]", None)
         return json.loads(row_ids), vectors or b""
 
     def listed(self, model: EmbeddingModel, row_ids: Sequence[int]) -> list[bytes]:
-        """Return the vectors of some rows."""
+        """Return the vectors of these rows."""
         values = (to_json(list(row_ids)), model.model_id, model.dimensions)
         return [vector for (vector,) in self._db.rows(_SELECT_LISTED, values)]
 
@@ -352,7 +352,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
         ]
 
     def faults(self, model: EmbeddingModel) -> list[tuple[int, str]]:
-        """Read every vector of a model; return the rows whose vector is wrong, and how."""
+        """Check every vector of a model; return the rows whose vector is wrong, and why."""
         faults: list[tuple[int, str]] = []
         after = BEFORE_ALL
         while rows := self._db.rows(_SELECT_EVERYTHING, (model.model_id, after, _PAGE)):
@@ -375,7 +375,7 @@ WHERE m.seq > ? ORDER BY m.seq LIMIT ?"""
 
 
 def _readable(content: bytes | None) -> str | None:
-    """Return a text, if it is one: another program can store bytes that are not UTF-8."""
+    """Return a text if it is valid: another program can store bytes that are not UTF-8."""
     try:
         return None if content is None else content.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Queries that erase memories for good from all tables, and read what is left in them.
+"""Queries that erase memories permanently from all tables, and find what is left in them.
 
 Deleting keeps the history, and the keyword index keeps words until it is merged. Here both go.
 """
@@ -23,7 +23,7 @@ from agent_memory.storage.sqlite.tables import Table
 
 _PAGE: Final = 1_000
 _AMONG: Final = "IN (SELECT value FROM json_each(?))"
-# Their rows go with a memory. Another program may have left some of a memory that is gone.
+# Their rows are deleted with a memory. Another program may have left some behind.
 _FOLLOWING: Final = ("memory_tags", "scratchpad", "recalls", "fingerprints", "embeddings")
 _SELECT_KNOWN: Final = f"""
 SELECT id FROM memories WHERE id {_AMONG}
@@ -51,7 +51,7 @@ _SELECT_STATED: Final = """
 SELECT seq, id, CAST(content AS BLOB), CAST(user_id AS BLOB) FROM memories
 WHERE seq > ?1 AND (?3 IS NULL OR id IN (SELECT value FROM json_each(?3)))
 ORDER BY seq LIMIT ?2"""
-# The user of a memory that was only updated, as far as is known, stands in its row.
+# The user of a memory whose known history has only updates is in its row.
 _SELECT_STATED_BEFORE: Final = """
 SELECT h.memory_id, h.change_id, h.event, CAST(h.old_values AS BLOB), CAST(h.new_values AS BLOB),
   CAST(m.user_id AS BLOB)
@@ -63,11 +63,11 @@ _OTHERS: Final = (
     "agent", "embedding_models", "memory_words", "operations", "recalls", "schema_migrations",
     "scratchpad", "sqlite_schema",
 )  # fmt: skip
-"""The tables with texts, but for those of memories, their history and the graph."""
+"""The tables with texts, except those of memories, their history and the graph."""
 
 
 class ErasureQueries(Table):
-    """Queries that erase memories for good, and read what is left of them."""
+    """Queries that erase memories permanently, and find what is left of them."""
 
     # Erasing -------------------------------------------------------------------------------------
     def known_ids(self, memory_ids: Sequence[str]) -> set[str]:
@@ -98,21 +98,21 @@ class ErasureQueries(Table):
         )
 
     def _stated_before(self, ids: str | None) -> Iterator[Row]:
-        """Yield all changes, those of a memory together, read by the page."""
+        """Yield all changes, grouped by memory, reading one page at a time."""
         last: tuple[str, int] = ("", 0)
         while rows := self._db.rows(_SELECT_STATED_BEFORE, (*last, _PAGE, ids)):
             yield from rows
-            if len(rows) < _PAGE:  # an id that is not UTF-8 is read as another, and is the last
+            if len(rows) < _PAGE:  # an id that is not UTF-8 is decoded differently, and comes last
                 return
             if rows[-1][:2] <= last:
                 raise StorageCorrupt(f"{self._db.path} is damaged: restore a backup")
             last = rows[-1][:2]
 
     def remove(self, memory_ids: Sequence[str]) -> RemovedRows:
-        """Delete every row of these memories but those of the vector indexes.
+        """Delete every row of these memories except those of the vector indexes.
 
-        What SQLite frees it fills with zeros from now on, on this connection. The rows that are
-        left in ``embedding_queue`` are those that the indexes must drop: ``deleted_row_ids``.
+        From now on, SQLite overwrites what it frees with zeros on this connection. The rows left in
+        ``embedding_queue`` are those that the indexes must drop: ``deleted_row_ids``.
         """
         ids = to_json(list(memory_ids))
         counts = self._db.row(_COUNT, (ids, ids, ids))
@@ -120,13 +120,13 @@ class ErasureQueries(Table):
         self._db.run(f"DELETE FROM memories WHERE id {_AMONG}", (ids,))
         self._db.run(
             f"DELETE FROM history WHERE memory_id {_AMONG}", (ids,)
-        )  # that of the deletion too
+        )  # including that of the deletion
         for table in _FOLLOWING:
             self._db.run(f"DELETE FROM {table} WHERE seq NOT IN (SELECT seq FROM memories)")
         # Samples of tags and names, for the query planner.
         if self._db.row("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'"):
             self._db.run("DELETE FROM sqlite_stat4")
-        # Of what is deleted, FTS5 keeps the words beside a note that they are no more.
+        # FTS5 keeps deleted words, with a marker that they are deleted.
         self._db.run("INSERT INTO memory_index (memory_index) VALUES ('rebuild')")
         return RemovedRows(*counts) if counts else RemovedRows(0, 0, 0)
 
@@ -136,7 +136,7 @@ class ErasureQueries(Table):
         return [row_id for (row_id,) in self._db.rows(sql)]
 
     def empty_index(self, name: str) -> None:
-        """Remove all rows of a vector index where sqlite-vec, which keeps them, is missing."""
+        """Empty a vector index although sqlite-vec, which maintains it, is missing."""
         tables = self._db.rows(
             "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ? || '_*'"
             " AND name NOT GLOB '*_info'",
@@ -166,7 +166,7 @@ WHERE {key} > ? ORDER BY {key} LIMIT ?"""
                 yield RemainingText("other", table, text)
 
     def _remaining_graph(self) -> Iterator[RemainingText]:
-        """Yield what the graph holds: as that of a memory which says so, or as written by hand."""
+        """Yield the texts of the graph: as of the memory that says so, or as written by hand."""
         for table, kind in (("entities", "entity"), ("relationships", "relationship")):
             sql = f"""SELECT g.seq, g.id, CASE WHEN g.by_hand = 0 THEN (SELECT memory_id
   FROM {kind}_sources WHERE {kind}_id = g.id ORDER BY rowid LIMIT 1) END, {self._row(table)}
@@ -192,13 +192,13 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
                 yield RemainingText("memory", memory_id, text)
 
     def _row(self, table: str) -> str:
-        """Return the SQL of a row as the file has it: column after column, with nothing between."""
+        """Return the SQL of a row in the form of the file: all columns, with nothing in between."""
         names = self._db.rows("SELECT name FROM pragma_table_info(?)", (table,))
         columns = ", ".join(quoted(name) for (name,) in names)
         return f"CAST(concat({columns}) AS BLOB)"
 
     def places_beyond(self) -> list[str]:
-        return []  # all of the file is looked through
+        return []  # the whole file is searched
 
     def remaining_vectors(self) -> Iterator[bytes]:
         for _, text_hash, vector in self._paged(_SELECT_EMBEDDINGS):
@@ -212,5 +212,5 @@ FROM entity_aliases WHERE alias_id > ? ORDER BY alias_id LIMIT ?"""
 
 
 def _text(data: bytes | None) -> str | None:
-    """Return a text of another program too, which may be no UTF-8."""
+    """Return a text, perhaps written by another program and not UTF-8."""
     return None if data is None else data.decode(errors="surrogateescape")

@@ -1,4 +1,4 @@
-"""The table ``fingerprints``: hashes of normalized texts, by which near duplicates are found."""
+"""The table ``fingerprints``: hashes of normalized texts, used to find near duplicates."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ GROUP BY f.fingerprint HAVING count(*) > 1 ORDER BY min(f.seq)"""
 
 
 def _fingerprint_of_stored(content: bytes, user_id: bytes | None, run_id: bytes | None) -> int:
-    # A search reads fingerprints, and makes none: what normalizes texts takes 3 ms to import.
+    # A search reads fingerprints but makes none: importing what normalizes texts takes 3 ms.
     from agent_memory.storage.fingerprints import fingerprint_of  # noqa: PLC0415
 
     return fingerprint_of(decoded(content), _decoded(user_id), _decoded(run_id))
 
 
 def decoded(text: bytes) -> str:
-    """Return a stored text; of one that is not UTF-8, the wrong bytes as escapes."""
+    """Decode a stored text; bytes that are not UTF-8 become escapes."""
     return text.decode(errors="backslashreplace")
 
 
@@ -76,7 +76,7 @@ def _same(row: Row) -> DuplicateCandidate:
 
 
 class FingerprintTable(Table):
-    """The table of fingerprints: hashes by which near duplicates are found."""
+    """The table of fingerprints: hashes used to find near duplicates."""
 
     def put(self, fingerprints: Iterable[tuple[int, int]]) -> None:
         self._db.run_many("UPDATE fingerprints SET fingerprint = ? WHERE seq = ?", fingerprints)
@@ -93,8 +93,8 @@ class FingerprintTable(Table):
     def complete_page(self) -> list[int]:
         """Compute the fingerprints of a page of memories that lack one; return their row ids.
 
-        Those are of memories that another program wrote or changed. A row without its memory,
-        of which a program can leave one, is deleted.
+        Another program wrote or changed those memories. A row without its memory, which a program
+        can leave behind, is deleted.
         """
         rows = self._db.rows(_SELECT_MISSING, (BEFORE_ALL, _PAGE))
         if not rows:
@@ -106,9 +106,9 @@ class FingerprintTable(Table):
         return [row_id for row_id, *_ in rows]
 
     def is_left(self, completed: Sequence[int]) -> bool:
-        """Return whether a page just completed still lacks some: the file is damaged then.
+        """Return whether a page just completed still lacks some: then the file is damaged.
 
-        Must run in the same transaction as ``complete_page``, whose result is given.
+        Must run in the same transaction as ``complete_page``, whose result is passed in.
         """
         if not completed:
             return not self.is_complete()
@@ -116,9 +116,9 @@ class FingerprintTable(Table):
         return bool(left) and left[0][0] <= completed[0]
 
     def same(self, fingerprint: int, *, limit: int) -> list[DuplicateCandidate]:
-        """Return the memories that have a fingerprint and are not archived, oldest first.
+        """Return the unarchived memories that have a fingerprint, oldest first.
 
-        Where there are more than ``limit``, those that were recalled come before older ones.
+        If there are more than ``limit``, recalled ones come before older ones.
         """
         rows = self._db.rows(_SELECT_SAME, (fingerprint, limit))
         return sorted(map(_same, rows), key=lambda candidate: candidate.row_id)

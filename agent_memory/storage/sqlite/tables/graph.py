@@ -1,7 +1,6 @@
 """The tables of the graph in SQLite: its relationships at a moment, and how they are closed.
 
-What is asked for a time in the past is asked of ``_PAST``, where a memory that was deleted later
-still counts.
+Queries about a time in the past use ``_PAST``, where a memory deleted later still counts.
 """
 
 from __future__ import annotations
@@ -60,13 +59,13 @@ _RUN_OF: Final = "(SELECT run_id FROM memories WHERE id = {0})"
 _IS_OPEN: Final = f"""(valid_to IS NULL OR closing_is_undone = 1 OR (closed_by IS NOT NULL
   AND (NOT EXISTS (SELECT 1 FROM memories WHERE id = closed_by)
     OR {_RUN_OF.format("closed_by")} IS NOT {_RUN_OF.format("memory_id")})))"""
-"""Whether a memory's statement holds as far as its own run says."""
+"""Whether a memory's statement holds according to its own run."""
 
 
 _TWINS: Final = """(SELECT o.id FROM relationships AS r JOIN relationships AS o
   ON o.source_id = r.source_id AND o.relationship = r.relationship AND o.target_id = r.target_id
   WHERE r.id = ?5)"""
-"""The rows that say what a relationship says: one was out of sight when another was added."""
+"""The rows that say the same as a relationship: one was hidden when another was added."""
 _SAID_AGAIN: Final = {
     "entity": """type = coalesce(excluded.type, iif(is_undone, NULL, type)),
   confidence = coalesce(excluded.confidence, iif(is_undone, NULL, confidence)),
@@ -81,7 +80,7 @@ _SAID_AGAIN: Final = {
   valid_to = excluded.valid_to, closed_by = NULL, closing_change_id = NULL, closing_is_undone = 0,
   updated_at = excluded.updated_at,""",
 }
-"""What becomes of a memory's statement that it makes again; one that was undone is made anew."""
+"""How a memory's statement changes when it is repeated; one that was undone is made afresh."""
 
 
 class GraphTable(graph.GraphTable):
@@ -122,7 +121,7 @@ WHERE {_IN_SCOPE} AND {time} {chosen}
 ORDER BY g.seq LIMIT ?4"""
         wanted = to_json(list(among if ids is None and among is not None else ids or ()))
         rows = self._db.rows(sql, _values(when, wanted, limit))
-        # One of an entity that is not there, as another program can leave it, is for `check`.
+        # A relationship of a missing entity, as another program can leave it, is up to `check`.
         rows = [row for row in rows if row[1] is not None and row[3] is not None]
         own = self._agent_id
         if is_of_run:
@@ -210,18 +209,18 @@ ON CONFLICT ({kind}_id, memory_id) DO UPDATE SET {_SAID_AGAIN[kind] if values el
 
 
 def _edges(when: GraphMoment) -> str:
-    """Return what is read as the relationships; of a run all rows, which ``_condition`` narrows."""
+    """Return the table to read relationships from; for a run all, which ``_condition`` narrows."""
     if when.run_id is not None:
         return "relationships"
     return _PAST if when.is_past else "graph_edges"
 
 
 def _condition(when: GraphMoment) -> str:
-    """Return whether a row of ``_edges`` holds at the moment."""
+    """Return the condition that a row of ``_edges`` holds at the moment."""
     return _HOLDS if when.run_id is None else HOLDS_IN_RUN
 
 
 def _values(when: GraphMoment, third: object, fourth: object) -> tuple[Any, ...]:
-    """Return the values of a statement on the relationships; of those of a run it has one more."""
+    """Return the parameters of a statement on relationships; for a run there is one more."""
     values = (when.stamp, when.user_id, third, fourth)
     return values if when.run_id is None else (*values, when.run_id)

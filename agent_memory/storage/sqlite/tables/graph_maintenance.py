@@ -1,4 +1,4 @@
-"""The graph's tables in SQLite: what another program wrote there is found and repaired."""
+"""The graph's tables in SQLite: finds and repairs what another program wrote there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ORPHANS: Final = {
     "entity_sources": "entity_id NOT IN (SELECT id FROM entities)",
     "relationship_sources": "relationship_id NOT IN (SELECT id FROM relationships)",
 }
-"""What is left of entities and relationships that are gone, by table."""
+"""Rows left over from entities and relationships that do not exist, by table."""
 _IS_TIME: Final = "GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:*.[0-9]*Z'"
 _WRONG_TIMES: Final = (
     f"NOT valid_from {_IS_TIME} OR length(valid_from) <> 27"
@@ -51,7 +51,7 @@ _SUPPORTS: Final = {
     "relationships": {"relationship_sources"},
     "entities": {"entity_sources", "relationships"},
 }
-"""Where it stands, by table, what its rows need that do not stand by themselves."""
+"""The tables, by table, that hold the sources of rows not made by hand."""
 _FLAGS: Final = (
     ("entity_sources", "is_undone"),
     ("relationship_sources", "is_undone"),
@@ -62,13 +62,13 @@ UPDATE relationship_sources SET valid_to = valid_from WHERE valid_to < valid_fro
 
 
 def _countable_problems() -> Iterator[tuple[str, str, str]]:
-    """Yield kinds of problems, what they say of a number of rows, and SQL for those rows."""
+    """Yield kinds of problems, their message for a number of rows, and SQL for those rows."""
     for table, is_orphan in _ORPHANS.items():
         owner = "an entity" if table != "relationship_sources" else "a relationship"
-        detail = f"{{}} rows of {table} are of {owner} that is not there"
+        detail = f"{{}} rows of {table} belong to {owner} that does not exist"
         yield "orphan", detail, f"{table} WHERE {is_orphan}"
     for table, column in _NAMING_MEMORIES:
-        detail = f"{column} of {{}} rows of {table} names memories that never were"
+        detail = f"{column} of {{}} rows of {table} names memories that never existed"
         rows = f"{table} WHERE {column} IS NOT NULL AND {column} NOT IN {_KNOWN_IDS}"
         yield "orphan", detail, rows
     for table, column, _ in _SAID:
@@ -87,7 +87,7 @@ class GraphMaintenance(graph_maintenance.GraphMaintenance):
             if (count := self._db.value(f"SELECT count(*) FROM {rows}"))
         ]
         for (edge_id,) in self._db.rows(f"SELECT id FROM relationships WHERE {_WRONG_TIMES}"):
-            detail = f"the times of relationship {edge_id} are none, or end before they begin"
+            detail = f"the times of relationship {edge_id} are invalid, or end before they begin"
             problems.append(Problem(kind="wrong_time", detail=detail))
         for (edge_id,) in self._db.rows(_MIXED):
             detail = f"relationship {edge_id} joins entities of different users"
@@ -95,10 +95,10 @@ class GraphMaintenance(graph_maintenance.GraphMaintenance):
         return problems
 
     def repair(self, remade: Collection[str] = ()) -> None:
-        """Repair the graph; ``remade`` are tables made anew, empty. Must run inside ``write()``.
+        """Repair the graph; ``remade`` are tables re-created empty. Must run inside ``write()``.
 
-        A time that is none becomes that of now, or when the relationship began; what joins two
-        users' entities is closed as if it had never held, for it cannot be told whose it is.
+        An invalid time becomes the current time, or the start of the relationship. A relationship
+        between two users' entities is deleted, for nobody can tell whose it is.
         """
         for table, is_orphan in _ORPHANS.items():
             self._db.run(f"DELETE FROM {table} WHERE {is_orphan}")
@@ -115,6 +115,6 @@ class GraphMaintenance(graph_maintenance.GraphMaintenance):
             self._db.run(f"UPDATE {table} SET {column} = 1 WHERE {column} NOT IN (0, 1)")
         self._db.run(_END_AFTER_BEGINNING)
         for table, supports in _SUPPORTS.items():
-            if not supports.isdisjoint(remade):  # the sweep took all that had stood on these
+            if not supports.isdisjoint(remade):  # the sweep would delete all that depended on these
                 self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE {_IS_UNSOURCED[table]}")
         self.sweep()

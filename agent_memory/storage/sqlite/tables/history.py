@@ -1,4 +1,4 @@
-"""The table ``history`` in SQLite, where another program may have written any bytes as a text."""
+"""The table ``history`` in SQLite, where another program may have stored any bytes as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WHERE NOT EXISTS (SELECT 1 FROM history AS h WHERE h.memory_id = m.id) ORDER BY 
 
 
 def added_values() -> str:
-    """Return the SQL that makes of a memory ``m`` what the trigger writes when it is added.
+    """Return the SQL for what the trigger writes when a memory ``m`` is added.
 
     JSON columns are texts inside.
     """
@@ -47,13 +47,13 @@ WHERE event = 'DELETE' AND CASE WHEN json_valid(old_values)
   THEN json_type(old_values, '$.reviews') IS NOT NULL END"""
 
     def begin_all(self) -> None:
-        """Begin the history of the memories that have none: they were there before it was."""
+        """Begin the history of memories that have none, because they are older than the table."""
         self._db.run(_BEGIN_ALL.format(added_values()))
 
     def last_change_of(self, user_id: str, run_id: str | None) -> int:
-        """Return the newest change of the memories of a user, or of one run of them; 0 for none.
+        """Return the newest change of the memories of a user, or of one of their runs, or 0.
 
-        Memories that were deleted count as those of the user whom they were about then.
+        Deleted memories count for the user whom they were about when they were deleted.
         """
         return int(self._db.value(_SELECT_LAST_OF, (user_id, run_id)) or 0)
 
@@ -66,10 +66,9 @@ WHERE event = 'DELETE' AND CASE WHEN json_valid(old_values)
 
 
 class OperationTable(history.OperationTable):
-    """The table of operations: changes that belong together, and what cannot be undone."""
+    """The table of operations: groups of changes made by one verb, and what cannot be undone."""
 
-    # The sequence alone says 0 where another program emptied it: one `undo` then took back
-    # everything.
+    # The sequence alone is 0 if another program emptied it: one `undo` then undid everything.
     _LAST_NUMBER = """
 SELECT max(coalesce((SELECT CAST(seq AS INTEGER) FROM sqlite_sequence WHERE name = 'history'), 0),
   coalesce((SELECT max(change_id) FROM history), 0))"""

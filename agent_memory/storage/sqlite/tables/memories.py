@@ -55,8 +55,7 @@ WHERE m.seq > ? AND m.seq <= ?"""
 _NEWEST: Final = "m.timestamp DESC, m.seq DESC"
 _SELECT_RECENT: Final = f"""SELECT {_COLUMNS} FROM memories AS m
 WHERE {{condition}} ORDER BY {{order}} LIMIT ? OFFSET ?"""
-# Where no index has the order, as that of users has not: the rows are chosen before their texts are
-# read.
+# If no index has the order (that of users does not), rows are chosen before their texts are read.
 _SELECT_CHOSEN: Final = f"""
 WITH chosen AS (SELECT m.seq FROM memories AS m
   WHERE {{condition}} ORDER BY {{order}} LIMIT ? OFFSET ?)
@@ -73,8 +72,8 @@ _KEYS: Final[dict[str, tuple[str, str]]] = {
     "last_recalled": ("coalesce(m.last_accessed, '')", "<"),
     "category": ("m.category", ">"),
 }
-"""What memories are sorted by before their time (of ``MemoryOrder``, whose import a search can do
-without), and how the key of a later one compares."""
+"""What memories are sorted by before their time (as in ``MemoryOrder``, which a search need not
+import), and how the key of a later memory compares."""
 _SELECT_BEGINNINGS: Final = """
 WITH chosen AS (SELECT m.seq FROM memories AS m
   WHERE {condition} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?)
@@ -84,11 +83,11 @@ _SELECT_SIGNALS: Final = """
 SELECT m.seq, m.created_by_session, m.timestamp, m.access_count
 FROM memories AS m NOT INDEXED
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition}"""
-# What an index tells of a row is asked before the row is read, in the order of the rows.
+# Conditions that an index can answer are tested before the row is read, in row order.
 _SELECT_AMONG: Final = """
 SELECT m.seq FROM json_each(?) AS r CROSS JOIN memories AS m NOT INDEXED ON m.seq = r.value
 WHERE {condition} LIMIT ?"""
-# The newest are looked at first: to count a million takes 8 ms.
+# The newest are tested first: counting a million takes 8 ms.
 _HAS_OTHERS: Final = """
 SELECT EXISTS (
     SELECT 1 FROM (SELECT user_id FROM memories ORDER BY seq DESC LIMIT 100)
@@ -100,14 +99,16 @@ _SELECT_BETWEEN: Final = """
 SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN ? AND ? AND {condition}
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?"""
 MOST_KEPT: Final = 20_000
-"""Memories whose session, time and neighbours are kept for the next search, some 500 bytes each."""
+"""Memories whose session, time and neighbours are cached for the next search, some 500 bytes
+each."""
 MOST_SESSIONS: Final = 5_000
-"""Sessions of which is kept which memories they have, some 40 bytes for each memory."""
+"""Sessions whose memories are cached, some 40 bytes per memory."""
 MOST_FILTERS: Final = 16
-"""Filters of which is kept how the newest memories begin, and which share of all pass."""
+"""Filters for which the beginnings of the newest memories, and the share that passes, are
+cached."""
 SHORT_SESSION: Final = 64
-"""Memories of a session that are all listed to see what stands beside one of it: that takes a look
-into the index for a session, where each memory of it would take four."""
+"""Sessions of up to this many memories are listed completely to find a memory's neighbours: that
+takes one index lookup per session, instead of four per memory."""
 _SELECT_NAMES: Final = """
 SELECT m.seq, m.created_by_session FROM memories AS m NOT INDEXED
 WHERE m.seq IN (SELECT value FROM json_each(?))"""
@@ -116,10 +117,10 @@ SELECT s.value, (SELECT group_concat(seq) FROM (
     SELECT seq FROM memories WHERE created_by_session = s.value
     ORDER BY timestamp, seq LIMIT {SHORT_SESSION + 1}))
 FROM json_each(?) AS s"""
-# The two nearest of a side, the nearest first: those of the same time, then those of another. A
-# comparison of (timestamp, seq) looks up the timestamp alone: in an import that has one date for
-# 25,000 memories a search then took 0.4 s. Of one owner's rows the index of users has the same
-# order: memories of others in that session are not even passed by.
+# The two nearest on a side, nearest first: those of the same time, then those of another. A
+# comparison of (timestamp, seq) looks up only the timestamp: with an import that has one date for
+# 25,000 memories, a search then took 0.4 s. For one owner's rows the index of users has the same
+# order, so other users' memories in that session are not even visited.
 _SELECT_SIDE: Final = """
   (SELECT group_concat(seq) FROM (SELECT seq FROM memories
      WHERE created_by_session = m.created_by_session
@@ -135,7 +136,7 @@ _SELECT_AROUND: Final = f"""
 SELECT m.seq, {_SIDES} FROM memories AS m NOT INDEXED
 WHERE m.seq IN (SELECT value FROM json_each(?)) AND m.created_by_session <> 'sqlite3'"""
 LISTED_FOR_A_ROW: Final = 8
-"""So many rows of a user are listed by an index while one is read."""
+"""An index lists this many rows of a user in the time it takes to read one row."""
 _COUNT_TAGGED: Final = """
 SELECT count(*) FROM (SELECT 1 FROM memory_tags
   WHERE tag IN (SELECT value FROM json_each(?)) LIMIT ?)"""
@@ -143,8 +144,8 @@ _COUNT_ACCESSES: Final = """
 UPDATE OR IGNORE memories SET access_count = min(access_count + ?, 9007199254740991),
   last_accessed = max(coalesce(last_accessed, ''), ?)
 WHERE seq = ?"""
-# Without a condition SQLite counts by the page: a million memories take some milliseconds, and half
-# a second with one. Of those that are archived there is an index.
+# Without a condition SQLite counts page by page: a million memories take some milliseconds, and
+# half a second with one. Archived memories have an index.
 _COUNT_ALL: Final = "SELECT count(*) FROM memories"
 _COUNT_CURRENT: Final = f"""
 SELECT ({_COUNT_ALL}) - (SELECT count(*) FROM memories WHERE archived <> 0)"""
@@ -206,7 +207,7 @@ class MemoryTable(Table):
     def readable(self, *, after: int, until: int) -> list[Memory]:
         is_single = until - after <= 1
         try:
-            # Of a span of one, too, SQLite would look at the next row, which may be damaged.
+            # Even for a span of one, SQLite would look at the next row, which may be damaged.
             rows = (
                 self._db.rows(_SELECT_ONE, (until,))
                 if is_single
@@ -260,7 +261,7 @@ class MemoryTable(Table):
             return int(self._db.value(_COUNT_ALL if filters == EVERYTHING else _COUNT_CURRENT))
         condition = compiled(filters)
         sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
-        # A search of one owner's memories asks twice.
+        # A search of one owner's memories needs it twice.
         return self._db.once(
             ("count", repr(filters)), lambda: int(self._db.value(sql, condition.values))
         )
@@ -281,9 +282,10 @@ class MemoryTable(Table):
         return [row_id for (row_id,) in self._db.rows(sql, values)]
 
     def _are_soon_listed(self, users: Sequence[str], rows: int) -> bool:
-        """Return whether to list the memories of some users is quicker than to read some rows.
+        """Return whether listing the memories of some users is faster than reading some rows.
 
-        An index has the list: of 1,000,000 memories to list 25,000 takes 4 ms, to read 7,500 16.
+        An index has the list: of 1,000,000 memories, listing 25,000 takes 4 ms, reading 7,500 takes
+        16.
         """
         return bool(users) and all(
             self.count(Equals("user_id", user)) < LISTED_FOR_A_ROW * rows for user in users
@@ -330,9 +332,9 @@ class MemoryTable(Table):
         self._db.run(sql, (*values, format_time(now), row_id))
 
     def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
-        """Add to the access counts: by row id, how many, and the time of the last.
+        """Add to the access counts: by row id, the number of accesses and the time of the last.
 
-        A damaged row that cannot be changed is passed over: it must not keep others from being
+        A damaged row that cannot be updated is skipped: it must not prevent others from being
         stored.
         """
         for row_id in accesses:
@@ -344,22 +346,22 @@ class MemoryTable(Table):
             )
 
     def passes_nothing(self, filters: Filter) -> bool:
-        """Return whether a filter asks for a tag that nothing has, as far as that is soon told."""
-        if isinstance(filters, HasTag):  # a capital that is not ASCII may stand in the table
+        """Return whether a filter asks for a tag that no memory has, as far as is quickly known."""
+        if isinstance(filters, HasTag):  # the table may have non-ASCII capitals
             return filters.tag.isascii() and not self.tagged([filters.tag], limit=1)
         if isinstance(filters, All):
             return any(map(self.passes_nothing, filters.parts))
         return isinstance(filters, AnyOf) and all(map(self.passes_nothing, filters.parts))
 
     def tagged(self, tags: Sequence[str], *, limit: int) -> int:
-        """Count the memories that have some tags, up to a limit."""
+        """Count the memories with any of the tags, up to a limit."""
         return int(self._db.value(_COUNT_TAGGED, (to_json(list(tags)), limit)))
 
     def condition_of_first(self, filters: Filter, limit: int, row_id: str = "m.seq") -> Condition:
-        """Return the condition by which the first of an order are sooner found.
+        """Return the form of the condition that finds the first rows of an order sooner.
 
-        A tag that many have is looked for at each row until enough have it. Of one that few have,
-        the memories are listed.
+        A common tag is looked up at each row until enough have it. Of a rare one, the memories are
+        listed.
         """
         condition = compiled(filters)
         tags = tags_of(filters)
@@ -392,7 +394,7 @@ class MemoryTable(Table):
         sql = _SELECT_BETWEEN.format(condition=condition.sql)
         row_ids: list[int] = []
         for span in spans:
-            # Up to the last microsecond of the last day: the text of a time sorts as the time does.
+            # Up to the last microsecond of the last day: times sort alike as text.
             bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
             row_ids += [
                 row_id for (row_id,) in self._db.rows(sql, (*bounds, *condition.values, limit))
@@ -426,7 +428,7 @@ class MemoryTable(Table):
         return {row_id: around[row_id] for row_id in sorted(around)}
 
     def _around_in_short_sessions(self, row_ids: Sequence[int]) -> dict[int, dict[int, int]]:
-        """Return the neighbours of those rows whose session is listed as far as they stand."""
+        """Return the neighbours of those rows that are within the listed part of their session."""
         names = self._session_names(row_ids)
         sessions = self._short_sessions(names.values())
         around: dict[int, dict[int, int]] = {}
@@ -436,7 +438,7 @@ class MemoryTable(Table):
             try:
                 place = session.index(row_id, 0, known)
             except ValueError:
-                continue  # it stands too far behind
+                continue  # it is too far back
             if 2 <= place < len(session) - 2:
                 two_before, before, _, after, two_after = session[place - 2 : place + 3]
                 around[row_id] = {-1: before, -2: two_before, 1: after, 2: two_after}
@@ -446,7 +448,7 @@ class MemoryTable(Table):
         return around
 
     def _session_names(self, row_ids: Sequence[int]) -> dict[int, str]:
-        """Return the session of each row that is in one of a name."""
+        """Return the session of each row that is in a named session."""
         kept = self._signals.current(self._db.stamp())
         names = {row_id: kept[row_id].session for row_id in row_ids if row_id in kept}
         missing = [row_id for row_id in row_ids if row_id not in names]
@@ -454,7 +456,7 @@ class MemoryTable(Table):
         return {row_id: name for row_id, name in names.items() if is_named_session(name)}
 
     def _short_sessions(self, names: Collection[str]) -> dict[str, tuple[int, ...]]:
-        """Return the rows of sessions, and of others, in order, ``SHORT_SESSION`` + 1 at most."""
+        """Return rows of these and other sessions, in order, up to ``SHORT_SESSION`` + 1 each."""
         kept = self._sessions.current(self._db.stamp())
         missing = set(names) - kept.keys()
         if missing:
@@ -463,7 +465,7 @@ class MemoryTable(Table):
         return kept
 
     def _models(self, rows: Sequence[Row]) -> list[Memory]:
-        """Make models of rows. Their classes need Pydantic, with which a hook would start late."""
+        """Build models from rows. They need Pydantic, which would delay the start of a hook."""
         from agent_memory.storage.memory_models import memory_of_values  # noqa: PLC0415
 
         agent_id = self._agent.agent_id
@@ -471,7 +473,7 @@ class MemoryTable(Table):
 
 
 def _excerpt_of(row: Row, agent_id: str) -> MemoryExcerpt:
-    """Make the excerpt of a row: its number, then the columns of an excerpt."""
+    """Build the excerpt of a row: its number, then the columns of an excerpt."""
     _, memory_id, content, category, tags, timestamp, session, user_id = row
     return MemoryExcerpt(
         memory_id,
@@ -495,7 +497,7 @@ def _sorting(order: str) -> str:
 
 
 def _behind(order: str) -> str:
-    """Return the condition of what comes behind the memory whose id is the first value."""
+    """Return the condition of what comes after the memory whose id is the first value."""
     behind = _COMES_AFTER.format(than=">" if order == "oldest" else "<")
     if order not in _KEYS:
         return behind
@@ -505,12 +507,12 @@ def _behind(order: str) -> str:
 
 
 def _listed(text: str | None) -> list[int]:
-    """Return the rows that SQLite listed, in the order in which an index gave them."""
+    """Parse a list of rows from SQLite, in the order in which an index yielded them."""
     return [int(row_id) for row_id in text.split(",")] if text else []
 
 
 def _by_distance(before: Sequence[int], after: Sequence[int]) -> dict[int, int]:
-    """Return the two nearest rows of each side by their distances."""
+    """Return the two nearest rows on each side, by distance."""
     around = dict(zip((-1, -2), before, strict=False))
     around.update(zip((1, 2), after, strict=False))
     return around

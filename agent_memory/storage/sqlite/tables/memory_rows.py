@@ -1,4 +1,4 @@
-"""Rows of the table of memories in SQLite, where another program may have written any bytes."""
+"""Rows of the table of memories in SQLite, where another program may have stored any bytes."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from agent_memory.storage.sql import memory_rows
 from agent_memory.storage.sqlite.tables.history import HistoryTable
 
 _PAGE: Final = 1_000
-# The rows that may hold a word: in one of ASCII alone it stands as it is, but for case, unless it
-# was escaped in JSON. The keyword index would find no more: it has no metadata, its words are other
-# words ("straße" is not "strasse" there), and it may be damaged. Texts are read as bytes, since
+# The rows that may contain a word: an ASCII-only row has it literally, except for case, unless it
+# was escaped in JSON. The keyword index would not find them all: it has no metadata, its words
+# differ ("straße" is not "strasse" there), and it may be damaged. Texts are read as bytes, since
 # another program can store one that is not UTF-8.
 _SELECT_TEXTS: Final = r"""
 SELECT m.seq, CAST(m.id AS BLOB), CAST(m.content AS BLOB), CAST(m.tags AS BLOB),
@@ -28,7 +28,7 @@ ORDER BY m.seq LIMIT ?3"""
 
 
 class MemoryRowTable(memory_rows.MemoryRowTable):
-    """Rows of the table of memories as they are, by column."""
+    """Stored rows of the table of memories, by column."""
 
     _SELECT_NAMES = "SELECT name FROM pragma_table_info('memories')"
     _HISTORY = HistoryTable
@@ -36,8 +36,8 @@ class MemoryRowTable(memory_rows.MemoryRowTable):
     def texts_with(self, word: str) -> Iterator[list[str]]:
         """Yield id, content, tags, metadata and task metadata of the rows that may hold a word.
 
-        The word is of lower case; ``""`` yields all rows. Archived memories too. JSON columns are
-        their text; bytes that are not UTF-8 are replaced.
+        The word is in lower case; ``""`` yields all rows, including archived memories. JSON columns
+        are yielded as text; bytes that are not UTF-8 are replaced.
         """
         last = BEFORE_ALL
         while True:

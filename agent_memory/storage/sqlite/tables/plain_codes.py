@@ -1,6 +1,6 @@
-"""Index tables that any program can read: an ordinary table of short codes, one a model.
+"""Index tables that any program can read: an ordinary table of short codes for each model.
 
-They are searched with a function of sqlite-vec where it loads, else in Python.
+They are searched with a function of sqlite-vec if it loads, else in Python.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ class PlainCodes(Table):
         return f"embedding_codes_{model_id}"
 
     def is_own(self, sql: str) -> bool:
-        """Return whether it is ours, letter by letter.
+        """Return whether the statement is ours, letter by letter.
 
-        Another's could compute or refuse anything with each write.
+        Another's table could compute or refuse anything with each write.
         """
         return sql == _create(_name_in(sql))
 
     def is_older(self, sql: str) -> bool:
-        """Return whether it is ours, of a version without cells."""
+        """Return whether the statement is ours, of a version without cells."""
         columns = "(seq INTEGER PRIMARY KEY, code BLOB NOT NULL) STRICT, WITHOUT ROWID"
         return sql == f"CREATE TABLE {_name_in(sql)} {columns}"
 
-    def create(self, model_id: int, dimensions: int) -> None:  # noqa: ARG002 - vec0 is told
-        """Make a model's table, empty, in place of the one that is there."""
+    def create(self, model_id: int, dimensions: int) -> None:  # noqa: ARG002 - vec0 needs it
+        """Create a model's table, empty, replacing an existing one."""
         self.drop(self.name(model_id))
         self._db.run(_create(self.name(model_id)))
 
     def drop(self, name: str) -> None:
-        """Drop a table, by its name, if there is one."""
+        """Drop a table by its name, if it exists."""
         self._db.run(f"DROP TABLE IF EXISTS {name}")
 
     def put(self, model_id: int, codes: Sequence[tuple[int, int, bytes]]) -> None:
@@ -61,7 +61,7 @@ class PlainCodes(Table):
         limit: int,
         within: int,
     ) -> list[tuple[int, int]]:
-        """Return the rows whose codes differ least, with the bits that differ."""
+        """Return the rows whose codes differ least, with the number of differing bits."""
         source = f"""FROM {self.name(model_id)}
 WHERE cell IN (SELECT value FROM json_each(?)) AND length(code) = ?"""
         values: tuple[object, ...] = (to_json(list(cells)), len(code))
@@ -83,14 +83,14 @@ WHERE far <= ? ORDER BY far LIMIT ?"""
         cell: int,
         *,
         limit: int,
-        size: int,  # noqa: ARG002 - vec0 is told
+        size: int,  # noqa: ARG002 - vec0 needs it
     ) -> list[tuple[int, bytes]]:
         """Return rows and codes that are in a cell."""
         sql = f"SELECT seq, code FROM {self.name(model_id)} WHERE cell = ? LIMIT ?"
         return self._db.rows(sql, (cell, limit))
 
     def codes(self, model_id: int) -> dict[int, tuple[int, bytes]]:
-        """Return all that is in a model's table: cells and codes by row."""
+        """Return the whole content of a model's table: cells and codes by row."""
         rows = self._db.rows(f"SELECT seq, cell, code FROM {self.name(model_id)}")
         return {row_id: (cell, code) for row_id, cell, code in rows}
 

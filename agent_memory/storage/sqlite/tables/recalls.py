@@ -1,4 +1,4 @@
-"""The table ``recalls``: when memories were last returned to the agent, by whatever process."""
+"""The table ``recalls``: when memories were last returned to the agent, by any process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agent_memory.models.fields import to_json
 from agent_memory.storage.records import recall_window
 from agent_memory.storage.sqlite.tables import Table
 
-# The memory may be gone by the time that this is written.
+# The memory may be gone by the time this is written.
 _RECORD: Final = """
 INSERT INTO recalls (seq, recalled_at) SELECT seq, ? FROM memories WHERE seq = ?
 ON CONFLICT (seq) DO UPDATE SET recalled_at = max(recalled_at, excluded.recalled_at)"""

@@ -1,4 +1,4 @@
-"""The table ``rejections`` in SQLite: what another program wrote there is found and repaired."""
+"""The table ``rejections`` in SQLite: finds and repairs what another program wrote there."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class RejectionTable(rejections.RejectionTable):
     """The table of rejected values, as hashes."""
 
     def find_problems(self) -> list[Problem]:
-        """Return the rows that reject nothing: another program wrote no hash there."""
-        from agent_memory.models.agent import Problem  # noqa: PLC0415 - to store takes no model
+        """Report rows that reject nothing, because another program wrote no hash there."""
+        from agent_memory.models.agent import Problem  # noqa: PLC0415 - storing needs no model
 
         count = self._db.value(f"SELECT count(*) {_WRONG}")
         detail = f"{count} rows of rejections hold no hash of a value"
         return [Problem(kind="wrong_row", detail=detail)] if count else []
 
     def repair(self) -> None:
-        """Delete those rows."""
+        """Delete such rows."""
         self._db.run(f"DELETE {_WRONG}")

@@ -1,8 +1,8 @@
-"""The graph as the memories of one run state it, whatever other runs say of the same.
+"""The graph as the memories of one run state it, whatever other runs say about the same.
 
-The rows of ``entities`` and ``relationships`` sum up what all memories say. Whoever may read one
-run alone is told what its memories say: how sure they are, in what words, since when and until
-when, and what they call an entity. What other runs say changes none of it.
+The rows of ``entities`` and ``relationships`` sum up what all memories say. A reader restricted to
+one run sees what its memories say: how sure they are, in what words, since when and until when, and
+what they call an entity. What other runs say changes none of it.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ HOLDS_IN_RUN: Final = f"""(EXISTS (
     AND NOT {_ENDED.format("x")})
   OR (g.by_hand = 1 AND g.run_id = ?5 AND g.valid_from <= ?1 AND NOT {_ENDED.format("g")}
     AND NOT {_SAID_ELSEWHERE.format("relationship", "g")}))"""
-"""Whether a row ``g`` of ``relationships`` holds at ``?1``, as the run says."""
+"""Whether a row ``g`` of ``relationships`` holds at ``?1``, according to the run."""
 
 
 def edges_of_run(among: str = "1") -> str:
-    """Return the table ``run_edges``, for a ``WITH``: the relationships as the run says them.
+    """Return the table ``run_edges``, for a ``WITH`` clause: relationships as the run states them.
 
-    ``?2`` is the user, or NULL for all, and ``?5`` the run; ``among`` narrows the rows ``r`` of
-    ``relationships``, all or none of those that say the same. What holds by several rows is one
-    edge: ``row_ids`` and ``memory_ids`` are JSON lists.
+    ``?2`` is the user, or NULL for all, and ``?5`` the run; ``among`` restricts the rows ``r`` of
+    ``relationships`` to all or none of those that say the same. Several such rows make one edge:
+    ``row_ids`` and ``memory_ids`` are JSON lists.
     """
     return f"""
 run_statements AS (
@@ -123,16 +123,16 @@ class RunGraph(Table):
     def open_edges(
         self, run_id: str, source_id: str, relationship: str, target_id: str | None
     ) -> list[Row]:
-        """Return what the run says an entity has now: id, target and ``valid_from``."""
+        """Return the run's open relationships of an entity: id, target and ``valid_from``."""
         values = (source_id, None, relationship, target_id, run_id)
         return self._db.rows(_SELECT_OPEN, values)
 
     def entities(
         self, run_id: str, *, user_id: str | None, ids: Sequence[str] | None, agent_id: str
     ) -> list[EntityView]:
-        """Return the entities that the run speaks of, in the order in which it did first.
+        """Return the entities that the run mentions, in the order of their first mention.
 
-        What its memories call an entity is its name, the first, and its aliases.
+        The first name that its memories use for an entity is its name, the others are its aliases.
         """
         sql = _SELECT_ENTITIES.format(_ANY if ids is None else _AMONG)
         wanted = "" if ids is None else to_json(list(ids))

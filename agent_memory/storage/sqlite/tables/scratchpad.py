@@ -20,15 +20,15 @@ _ENTER: Final = """
 INSERT INTO scratchpad (seq, entered_at, reason) VALUES (?, ?, ?)
 ON CONFLICT (seq) DO UPDATE SET reason = excluded.reason, entered_at = excluded.entered_at
 WHERE excluded.reason = 'promoted' AND reason <> 'promoted'"""
-# Least recently used first: the last access counts, else when it came in. What was promoted by
-# hand leaves last, and what has just come in stays, or promoting would evict what it promotes.
+# Least recently used first, by the last access, or else by when it entered. What was promoted by
+# hand is evicted last; what has just entered stays, or promoting would evict what it promotes.
 _SELECT_SURPLUS: Final = """
 SELECT s.seq, m.id FROM scratchpad AS s CROSS JOIN memories AS m ON m.seq = s.seq
 WHERE s.user_id IS ? AND s.seq NOT IN (SELECT value FROM json_each(?))
 AND m.archived = 0
 ORDER BY s.reason = 'promoted', max(coalesce(m.last_accessed, ''), s.entered_at), s.seq LIMIT ?"""
 # CROSS JOIN: from the few entries to their memories, not through all memories for each store.
-# An archived memory keeps its entry, unseen, until it comes back.
+# An archived memory keeps its entry, hidden, until it is unarchived.
 _SELECT_MEMBERS: Final = """
 SELECT s.seq FROM scratchpad AS s CROSS JOIN memories AS m ON m.seq = s.seq
 WHERE m.archived = 0 {of_user}

@@ -1,4 +1,4 @@
-"""Queries for statistics: how many memories of what, by day, and how they are used."""
+"""Queries for statistics: numbers of memories by field and day, and how they are used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table ``tombstones`` in SQLite: what contradicts it is found and repaired."""
+"""The table ``tombstones`` in SQLite: finds and repairs what contradicts it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class TombstoneTable(tombstones.TombstoneTable):
-    """The table of tombstones, by which what was erased is known."""
+    """The table of tombstones, by which erased things are recognized."""
 
     _db: Database
 
@@ -23,8 +23,8 @@ class TombstoneTable(tombstones.TombstoneTable):
         return ErasureQueries(self._db).statements()
 
     def find_problems(self) -> list[Problem]:
-        """Return which memories were erased, or say what was erased, and are there all the same."""
-        from agent_memory.models.agent import Problem  # noqa: PLC0415 - to store takes no model
+        """Report memories that were erased, or say what was erased, and exist all the same."""
+        from agent_memory.models.agent import Problem  # noqa: PLC0415 - storing needs no model
 
         memory_ids = dict.fromkeys(memory_id for memory_id, _ in self.contradicted())
         advice = "another program wrote it: erase it again, or keep it with `check --repair`"
@@ -37,7 +37,7 @@ class TombstoneTable(tombstones.TombstoneTable):
         ]
 
     def repair(self) -> None:
-        """Delete the tombstones of what is there: nothing that somebody wrote is thrown away.
+        """Delete the tombstones of existing memories: nothing that someone wrote is thrown away.
 
         Must run inside ``write()``.
         """

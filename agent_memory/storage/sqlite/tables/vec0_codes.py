@@ -1,4 +1,4 @@
-"""Index tables of sqlite-vec: a virtual table ``vec0`` of short codes, one a model.
+"""Index tables of sqlite-vec: a virtual table ``vec0`` of short codes for each model.
 
 Without sqlite-vec they cannot be read, changed or dropped.
 """
@@ -14,9 +14,10 @@ from agent_memory.storage.quantization import code_bits
 from agent_memory.storage.sqlite.tables import Table
 
 _CHUNK_SIZE: Final = 256
-"""Vectors that vec0 keeps together, of one cell: the last of each cell is half empty."""
+"""Vectors of one cell that vec0 stores together: the last chunk of each cell is half empty on
+average."""
 _MOST: Final = 4096
-"""Neighbours that vec0 returns at most."""
+"""The most neighbours that vec0 returns."""
 
 
 class Vec0Codes(Table):
@@ -27,15 +28,15 @@ class Vec0Codes(Table):
         return f"embedding_index_{model_id}"
 
     def is_own(self, sql: str) -> bool:
-        """Return whether a table made by this statement is one of sqlite-vec, with cells."""
+        """Return whether a table created by this statement is one of sqlite-vec, with cells."""
         return self.is_older(sql) and "vec0(cell integer partition key" in sql
 
     def is_older(self, sql: str) -> bool:
-        """Return whether it is one of sqlite-vec at all."""
+        """Return whether it is a table of sqlite-vec at all."""
         return sql.startswith("CREATE VIRTUAL TABLE") and "vec0" in sql
 
     def create(self, model_id: int, dimensions: int) -> None:
-        """Make a model's table, empty, in place of the one that is there."""
+        """Create a model's table, empty, replacing an existing one."""
         self.drop(self.name(model_id))
         self._db.run(
             f"CREATE VIRTUAL TABLE {self.name(model_id)}"
@@ -45,18 +46,18 @@ class Vec0Codes(Table):
         self._index_chunks(model_id)
 
     def _index_chunks(self, model_id: int) -> None:
-        """Let vec0 find the chunks of a cell by an index: it reads all of them otherwise.
+        """Let vec0 find the chunks of a cell by an index; without it, it reads all of them.
 
-        Of 60,000 codes in 400 cells a search of 40 cells takes a tenth of the time so, and to
-        insert one a sixth.
+        With 60,000 codes in 400 cells, a search of 40 cells then takes a tenth of the time, and an
+        insert a sixth.
         """
         chunks = f"{self.name(model_id)}_chunks"
         self._db.run(f"CREATE INDEX IF NOT EXISTS {chunks}_by_cell ON {chunks} (partition00)")
 
     def drop(self, name: str) -> None:
-        """Drop a table, by its name, if there is one, and its parts.
+        """Drop a table by its name, if it exists, and its shadow tables.
 
-        sqlite3's ``.clone`` leaves a virtual table out and copies the tables that it is made of.
+        sqlite3's ``.clone`` leaves out a virtual table but copies its shadow tables.
         """
         self._db.run(f"DROP TABLE IF EXISTS {name}")
         sql = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name GLOB ?"
@@ -65,8 +66,8 @@ class Vec0Codes(Table):
 
     def put(self, model_id: int, codes: Sequence[tuple[int, int, bytes]]) -> None:
         """Insert or replace codes: row id, cell, code."""
-        self._index_chunks(model_id)  # a table of an earlier version has none
-        self.remove(model_id, [row_id for row_id, *_ in codes])  # vec0 knows no INSERT OR REPLACE
+        self._index_chunks(model_id)  # a table of an earlier version lacks it
+        self.remove(model_id, [row_id for row_id, *_ in codes])  # vec0 has no INSERT OR REPLACE
         self._db.run_many(
             f"INSERT INTO {self.name(model_id)} (rowid, cell, code) VALUES (?, ?, vec_bit(?))",
             codes,
@@ -86,11 +87,11 @@ class Vec0Codes(Table):
         limit: int,
         within: int,
     ) -> list[tuple[int, int]]:
-        """Return the rows whose codes differ least, with the bits that differ.
+        """Return the rows whose codes differ least, with the number of differing bits.
 
-        vec0 looks at one cell at a time, and takes the longer the more it returns of it. So the
-        nearest cells are asked first: they say how near those of the next have to be. Of 29 cells
-        of 1,500 codes each that takes a third of the time.
+        vec0 searches one cell at a time, and takes longer the more it returns from it. So the
+        nearest cells are searched first: they bound the distance for the next. With 29 cells of
+        1,500 codes each, that takes a third of the time.
         """
         nearest: list[tuple[int, int]] = []
         bound, start = within, 0
@@ -105,7 +106,7 @@ class Vec0Codes(Table):
     def _nearest_in(
         self, model_id: int, code: bytes, cells: Sequence[int], limit: int, bound: int
     ) -> list[tuple[int, int]]:
-        """Return the nearest rows of each cell, with the bits that differ, ``bound`` at most."""
+        """Return the nearest rows of each cell, with the differing bits, at most ``bound``."""
         sql = f"""SELECT rowid, CAST(distance AS INTEGER) FROM {self.name(model_id)}
 WHERE code MATCH vec_bit(?) AND k = ? AND distance <= ?
 AND cell IN (SELECT value FROM json_each(?))"""
@@ -116,13 +117,13 @@ AND cell IN (SELECT value FROM json_each(?))"""
     ) -> list[tuple[int, bytes]]:
         """Return rows and codes that are in a cell; a code has ``size`` bytes.
 
-        Asked for as neighbours: vec0 would read all of its table for the rows of a cell.
+        Queried as neighbours: otherwise vec0 would read its whole table for the rows of a cell.
         """
         sql = f"""SELECT rowid, code FROM {self.name(model_id)}
 WHERE code MATCH vec_bit(?) AND k = ? AND cell = ?"""
         return self._db.rows(sql, (bytes(size), min(limit, _MOST), cell))
 
     def codes(self, model_id: int) -> dict[int, tuple[int, bytes]]:
-        """Return all that is in a model's table: cells and codes by row."""
+        """Return the whole content of a model's table: cells and codes by row."""
         rows = self._db.rows(f"SELECT rowid, cell, code FROM {self.name(model_id)}")
         return {row_id: (cell, code) for row_id, cell, code in rows}

@@ -1,8 +1,9 @@
-"""The cells of an index of vectors: an ordinary table of their centres, one a model.
+"""The cells of a vector index: an ordinary table of their centres for each model.
 
-Every code is in one cell. Cell 0 has no centre: what is in it was not sorted yet. A retired cell
-takes in nothing more, and is removed once its codes are in others. One row more, of no cell, tells
-of an index that is being built: of which kind, as the centre, and up to which row, as ``made_of``.
+Every code is in one cell. Cell 0 has no centre, and holds codes that are not sorted yet. A retired
+cell accepts no more codes, and is removed once its codes are in others. One more row, which is not
+a cell, describes an index that is being built: its kind as the centre, and its last row as
+``made_of``.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _BUILD: Final = -1
 
 
 class Build(NamedTuple):
-    """How far an index is that is being built: ``kind`` of table, and the last row in it."""
+    """The progress of an index being built: the ``kind`` of table, and the last row in it."""
 
     kind: str
     last_row_id: int
@@ -36,7 +37,7 @@ class CellTable(Table):
         return sql == _create(name)
 
     def create(self, model_id: int) -> None:
-        """Make a model's table, with cell 0 alone, in place of the one that is there."""
+        """Create a model's table, with only cell 0, replacing an existing one."""
         self._db.run(f"DROP TABLE IF EXISTS {self.name(model_id)}")
         self._db.run(_create(self.name(model_id)))
         self._db.run(f"INSERT INTO {self.name(model_id)} VALUES ({UNSORTED}, x'', 0, 0)")
@@ -74,18 +75,18 @@ class CellTable(Table):
     # An index that is being built --------------------------------------------------------------
 
     def build(self, model_id: int) -> Build | None:
-        """Return how far an index is, if one is being built."""
+        """Return the progress of the index, if one is being built."""
         sql = f"SELECT CAST(centre AS TEXT), made_of FROM {self.name(model_id)} WHERE cell = ?"
         row = self._db.row(sql, (_BUILD,))
         return None if row is None else Build(*row)
 
     def set_build(self, model_id: int, build: Build) -> None:
-        """Record how far an index is."""
+        """Record the progress of an index."""
         sql = f"INSERT OR REPLACE INTO {self.name(model_id)} VALUES (?, CAST(? AS BLOB), ?, 0)"
         self._db.run(sql, (_BUILD, *build))
 
     def end_build(self, model_id: int) -> None:
-        """Forget that an index is being built: it is complete, or of no use."""
+        """Delete the record of a build: it is complete, or useless."""
         self.remove(model_id, _BUILD)
 
 

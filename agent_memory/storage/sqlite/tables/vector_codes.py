@@ -1,8 +1,8 @@
-"""The index tables of short codes, one a model: searched before the vectors are.
+"""The index tables of short codes, one per model, searched before the vectors are.
 
-They hold what a search may find: the memories that are not archived. There are two kinds: a virtual
-table of sqlite-vec (``vec0``), and an ordinary one (``table``), which any program can read. Either
-can be dropped and built again at any time.
+They hold what a search may return: the memories that are not archived. There are two kinds: a
+virtual table of sqlite-vec (``vec0``), and an ordinary one (``table``), which any program can read.
+Either can be dropped and rebuilt at any time.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ _SELECT: Final = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND n
 
 
 class CodeTable(Protocol):
-    """One kind of index table; each method says of which model."""
+    """One kind of index table; each method is given the model."""
 
     def name(self, model_id: int) -> str:
         """Return the name of a model's table."""
 
     def is_own(self, sql: str) -> bool:
-        """Return whether a table made by this statement is one of this kind."""
+        """Return whether a table created by this statement is of this kind."""
 
     def is_older(self, sql: str) -> bool:
-        """Return whether it is one that an earlier version made, which had no cells."""
+        """Return whether an earlier version created it, which had no cells."""
 
     def create(self, model_id: int, dimensions: int) -> None:
-        """Make a model's table, empty, in place of the one that is there."""
+        """Create a model's table, empty, replacing an existing one."""
 
     def drop(self, name: str) -> None:
-        """Drop a table, by its name, if there is one."""
+        """Drop a table by its name, if it exists."""
 
     def put(self, model_id: int, codes: Sequence[tuple[int, int, bytes]]) -> None:
         """Insert or replace codes: row id, cell, code."""
@@ -54,9 +54,9 @@ class CodeTable(Protocol):
         limit: int,
         within: int,
     ) -> list[tuple[int, int]]:
-        """Return the rows whose codes differ least, nearest first, with the bits that differ.
+        """Return the rows whose codes differ least, nearest first, with the differing bits.
 
-        They are looked for in some cells; no more than ``within`` bits may differ.
+        Only the given cells are searched, and at most ``within`` bits may differ.
         """
 
     def some_of(
@@ -65,7 +65,7 @@ class CodeTable(Protocol):
         """Return rows and codes that are in a cell; a code has ``size`` bytes."""
 
     def codes(self, model_id: int) -> dict[int, tuple[int, bytes]]:
-        """Return all that is in a model's table: cells and codes by row."""
+        """Return the whole content of a model's table: cells and codes by row."""
 
 
 class CodeTables(Table):
@@ -73,8 +73,8 @@ class CodeTables(Table):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        # An ordinary table goes before: where there is no sqlite-vec, one of vec0 beside it, which
-        # cannot be dropped there, no longer follows the memories.
+        # An ordinary table takes precedence: without sqlite-vec, a vec0 table beside it cannot be
+        # dropped, and no longer follows the memories.
         self.kinds: dict[Kind, CodeTable] = {
             "table": PlainCodes(database),
             "vec0": Vec0Codes(database),
@@ -82,22 +82,22 @@ class CodeTables(Table):
         self.cells = CellTable(database)
 
     def kind_of(self, model_id: int) -> Kind | None:
-        """Return the kind of the table that a model's index is in, or ``None`` without one.
+        """Return the kind of table that holds a model's index, or ``None`` if it has no index.
 
-        Without the table of its cells there is none. One that is being built is none yet.
+        Without the table of its cells there is none. One that is being built does not count yet.
         """
         kinds, build = self._state(model_id)
         return next((kind for kind in kinds if build is None or kind != build.kind), None)
 
     def build_of(self, model_id: int) -> tuple[Kind, int] | None:
-        """Return the kind of a table that is being built, and the last row in it."""
+        """Return the kind of table that is being built, and the last row in it."""
         kinds, build = self._state(model_id)
         return next(
             ((kind, build.last_row_id) for kind in kinds if build and kind == build.kind), None
         )
 
     def _state(self, model_id: int) -> tuple[list[Kind], Build | None]:
-        """Return the kinds of a model's tables, and how far one is that is being built."""
+        """Return the kinds of a model's tables, and the progress of the one being built."""
         cells = self.cells.name(model_id)
         names = [cells, *(table.name(model_id) for table in self.kinds.values())]
         sql_by_name: dict[str, str] = dict(self._db.rows(f"{_SELECT} IN (?, ?, ?)", names))
@@ -111,7 +111,7 @@ class CodeTables(Table):
         return kinds, self.cells.build(model_id)
 
     def names(self) -> dict[str, Kind]:
-        """Return the names of the index tables in the file, of whatever model, and their kinds.
+        """Return the names of the file's index tables, of any model, and their kinds.
 
         The tables of cells are among them.
         """
