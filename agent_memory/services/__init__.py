@@ -1,1 +1,1 @@
-"""The use cases: one transaction a verb, on the tables of an engine, whichever that is."""
+"""The use cases: one transaction per verb, on the tables of any engine."""

@@ -26,14 +26,14 @@ from agent_memory.services.writing.update import (
 from agent_memory.storage.engine import Engine
 
 _FIELDS_SET: Final = frozenset({"content"})
-"""Of a fact only the content counts: with the same content it is a duplicate at any time."""
+"""Only a fact's content counts: with the same content it is a duplicate at any time."""
 
 
 @dataclass(slots=True)
 class AppliedDecisions:
-    """The outcome of each decision, in order; ``added`` is what became of ``memories``.
+    """The outcome of each decision, in order; ``added`` is the result for ``memories``.
 
-    ``problems`` says what the graph could not follow.
+    ``problems`` lists what the graph could not follow.
     """
 
     outcomes: list[DecisionOutcome] = field(default_factory=list)
@@ -43,7 +43,7 @@ class AppliedDecisions:
 
 
 class DecisionService(Service):
-    """Carries out decisions in one agent's file."""
+    """Applies decisions to one agent's file."""
 
     @repeated_if_undone
     def apply(
@@ -54,11 +54,11 @@ class DecisionService(Service):
         keep_copies: bool = False,
         is_confidential: bool = False,
     ) -> AppliedDecisions:
-        """Carry out all decisions in one transaction, which one ``undo`` takes back.
+        """Apply all decisions in one transaction, which a single ``undo`` reverses.
 
-        A memory that was changed or deleted by others since it was looked at is left alone: what
-        was to be its new text is stored as a memory of its own. A duplicate is not stored again,
-        unless ``keep_copies``. ``is_confidential`` tells of a refusal no more than that it was one.
+        A memory that was changed or deleted by others since it was read is left alone: its new text
+        is stored as a memory of its own. A duplicate is not stored again, unless ``keep_copies``.
+        With ``is_confidential``, a refusal is reported without its reasons.
         """
         complete_fingerprints(self._engine)
         with self._unit_of_work.write() as now:
@@ -79,12 +79,12 @@ class DecisionService(Service):
         return applied
 
     def reviews(self) -> list[Review]:
-        """Return the memories in question, oldest first."""
+        """Return the memories under review, oldest first."""
         return self._engine.reviews.all()
 
     @repeated_if_undone
     def approve(self, review_id: int, *, session_id: str) -> Memory:
-        """Delete the memory in question, and return it as it was."""
+        """Delete the memory under review, and return it as it was."""
         with self._unit_of_work.write() as now:
             review = self._review(review_id)
             memory = memory_of(self._engine, review.memory_id)
@@ -97,7 +97,7 @@ class DecisionService(Service):
 
     @repeated_if_undone
     def dismiss(self, review_id: int, *, session_id: str) -> Review:
-        """Keep the memory in question, and return what the question was."""
+        """Keep the memory under review, and return the review."""
         with self._unit_of_work.write() as now:
             review = self._review(review_id)
             self._engine.reviews.dismiss(review_id, now=now)
@@ -107,7 +107,7 @@ class DecisionService(Service):
 
     @repeated_if_undone
     def ask_again(self, review_id: int, *, session_id: str) -> Undone:
-        """Take back that a memory was kept."""
+        """Reopen the review of a memory that was kept."""
         with self._unit_of_work.write() as now:
             if not self._engine.reviews.ask_again(review_id):
                 message = "there is no such review that was dismissed"
@@ -138,7 +138,7 @@ class _Application:
         self._engine = engine
         self._decisions = list(decisions)
         self._cut: dict[int, str] = {}
-        """What was left out of a decision, by its place."""
+        """What was left out of a decision, by its position."""
         self._session_id = session_id
         self._now = now
         self._is_confidential = is_confidential
@@ -173,9 +173,9 @@ class _Application:
             for place, (*_, refusal) in additions.items()
             if refusal is not None and (memory := self._decisions[place].memory) is not None
         }
-        for place in to_change:  # of what was new
+        for place in to_change:  # of new memories
             decision = self._decisions[place]
-            # That what was new was refused is told above.
+            # The refusal of the new memory is reported above.
             problem = None if decision.memory_id in refused else _left_alone(decision)
             outcomes[place] = self._change(place, decision) or DecisionOutcome(
                 "NONE", decision.memory_id, decision.seen, problem=problem
@@ -187,9 +187,9 @@ class _Application:
         return self._applied
 
     def _leave_out_rejected(self) -> None:
-        """Leave rejected values out of what is new, so that what is said beside them is kept.
+        """Leave rejected values out of new texts, so that the rest of them is kept.
 
-        An UPDATE is then asked about: what is left of its text need not replace the memory.
+        An UPDATE is then reviewed: what is left of its text need not replace the memory.
         """
         if not (rejected_hashes := self._engine.rejections.hashes_by_length()):
             return
@@ -228,9 +228,9 @@ class _Application:
         return str(refusal.without_details() if self._is_confidential else refusal)
 
     def _change(self, place: int, decision: Decision) -> DecisionOutcome | None:
-        """Update or delete a memory, or put it in question.
+        """Update or delete a memory, or put it under review.
 
-        ``None`` where it changed since the decision, or where what is new is to be stored first.
+        Returns ``None`` if it changed since the decision, or if a new memory is to be stored first.
         """
         existing = self._existing(decision)
         if existing is None or (decision.in_review and decision.event == "UPDATE"):
@@ -256,7 +256,7 @@ class _Application:
     def _unchanged(
         self, place: int, existing: Memory, refusal: RejectedContent | LimitReached
     ) -> DecisionOutcome | None:
-        """Return the outcome of a refused change, ``None`` where its text is to be stored alone."""
+        """Return the outcome of a refused change, ``None`` if its text is to be stored alone."""
         problem = f"memory {existing.id} was not changed: {self._explained(refusal)}"
         if isinstance(refusal, RejectedContent):  # the old metadata may hold it, not the new text
             self._cut[place] = problem
@@ -265,7 +265,7 @@ class _Application:
         return DecisionOutcome("NONE", existing.id, existing.content, problem=problem)
 
     def _existing(self, decision: Decision) -> Memory | None:
-        """Return the memory of a decision, if it did not change since."""
+        """Return the memory of a decision, if it has not changed since."""
         if decision.memory_id is None:
             return None
         memory = self._engine.memories.get(decision.memory_id)
@@ -287,9 +287,9 @@ class _Application:
     def _add(
         self, places: Sequence[int], on_duplicate: OnDuplicate
     ) -> list[tuple[str, bool, str | None]]:
-        """Store what is new; return the id of each, whether it is new, or why it was refused.
+        """Store new memories; return the id of each and whether it is new, or why it was refused.
 
-        What is refused keeps no other out.
+        A refusal does not affect the others.
         """
         decided = (self._decisions[place].memory for place in places)
         memories = [memory for memory in decided if memory is not None]

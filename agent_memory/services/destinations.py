@@ -23,12 +23,12 @@ def destination(
     overwrite: bool,
     field: str = "path",
 ) -> Path:
-    """Return the absolute path of a place that may be written to.
+    """Return the absolute path of a destination that may be written to.
 
     Raises ``ValidationError`` for the file of a memory, the agent's ``own`` or another's, and for
-    what SQLite keeps beside it; without ``overwrite`` also for what is there, but for an empty
-    folder. A file elsewhere that holds the agent's own memories is a backup, and may be replaced.
-    Raises ``StorageError`` where a file cannot be looked into.
+    the files that SQLite keeps beside it; without ``overwrite`` also for anything that exists,
+    except for an empty folder. A file elsewhere that holds the agent's own memories is a backup,
+    and may be replaced. Raises ``StorageError`` if an existing file cannot be inspected.
     """
     place = paths.resolve_file(path)
     with translated_errors(place):
@@ -41,7 +41,7 @@ def destination(
 
 
 def _use_of(place: Path, own: Address, agent_id: str) -> str | None:
-    """Say which memory a place is part of; ``None`` for none."""
+    """Return which memory a path is part of, as a text; ``None`` if none."""
     if isinstance(own, Path):
         is_same = place.exists() and own.exists() and place.samefile(own)
         if is_same or place in files_of(own):
@@ -59,10 +59,10 @@ def _use_of(place: Path, own: Address, agent_id: str) -> str | None:
 
 
 def _is_named_as_store(file: Path, holder: str | None, own: Address, agent_id: str) -> bool:
-    """Return whether a file is where the memories of an agent are looked for.
+    """Return whether a file is where the memories of an agent would be looked for.
 
-    Under another root an agent may have the same name: the file in a folder of its holder's name
-    is no backup.
+    Under another root an agent may have the same name: a file in a folder named after its owner is
+    not a backup.
     """
     folder = file.parent
     return (

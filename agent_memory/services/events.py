@@ -1,7 +1,7 @@
 """Events of a memory, published to a function, to ``logging``, and to the event log.
 
-Nobody who listens can make a verb fail or wait for more than their own work: what a listener raises
-is logged, what the log does not take is counted. Where nobody listens an event is not even made.
+No listener can make a verb fail, or delay it by more than its own work: an exception of a listener
+is logged, an event that the log does not accept is counted. Without listeners no event is created.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _LOGGER: Final = "agent_memory.events"
 class Events:
     """The events of one open memory. Threads may share it.
 
-    ``listener`` is called with each, with the text of queries and memories if ``with_text``.
-    ``setting`` returns what the agent's settings say of the ``log``: ``off``, ``brief`` or
-    ``full``, which has the text too.
+    ``listener`` is called with each, including the text of queries and memories if ``with_text``.
+    ``setting`` returns the agent's setting for the ``log``: ``off``, ``brief`` or ``full``, which
+    includes the text.
     """
 
     def __init__(
@@ -62,16 +62,16 @@ class Events:
         self._with_text = with_text
 
     def _setting(self) -> LogSetting:
-        """Return what the file says. Where it cannot be read, no verb fails for that."""
+        """Return the file's setting. If it cannot be read, no verb fails because of that."""
         try:
             return self._read_setting() if self._writable else "off"
         except AgentMemoryError:
             return "off"
 
     def has_listeners(self, setting: LogSetting | None = None) -> bool:
-        """Return whether anybody listens: an event is made only then.
+        """Return whether there is any listener: only then are events created.
 
-        ``setting`` is what the agent's settings say, where the verb has read them already.
+        ``setting`` is the agent's setting, if the verb has read it already.
         """
         if self._listener is not None or is_log_read(_LOGGER):
             return True
@@ -119,7 +119,7 @@ class Events:
         backend: StorageBackend,
         cost_usd: float,
     ) -> None:
-        """Publish memories that are new; of those stored before there is no event."""
+        """Publish the memories that are new; those stored before have no event."""
         price = cost_usd / len(added.new) if added.new else 0.0
         events = []
         for place, in_scratchpad in added.new:
@@ -139,7 +139,7 @@ class Events:
     def searched(self, query: str, results: SearchResults, *, backend: StorageBackend) -> None:
         """Publish a search: what was found, how similar the best hit is, and how long it took.
 
-        ``tokens`` is what a model is given with the contents of the hits, estimated.
+        ``tokens`` estimates the size of the hits' contents for a model.
         """
         data = {
             "results_count": len(results),
@@ -158,7 +158,7 @@ class Events:
         self.publish(EventName.RENDERED, data)
 
     def promoted(self, promoted: Promoted) -> None:
-        """Publish what use brought into the scratchpad, and which memories made room, if any."""
+        """Publish what use promoted into the scratchpad, and which memories made room, if any."""
         for memory_id, evicted in zip_longest(promoted.memory_ids, promoted.evicted):
             self.entered_scratchpad(
                 memory_id, "access_threshold", evicted, size=promoted.scratchpad_size
@@ -178,7 +178,7 @@ class Events:
             self.publish(EventName.PROMOTED, data)
 
     def migration_suggested(self, info: AgentInfo, plan: MigrationPlan, *, threshold: int) -> None:
-        """Publish that there are enough memories to be searched by meaning."""
+        """Publish that there are enough memories to search by meaning."""
         data = {
             "memory_count": info.memory_count,
             "threshold": threshold,
@@ -195,7 +195,7 @@ class Events:
         self.publish(EventName.MIGRATION_STARTED, data)
 
     def migration_progressed(self, progress: MigrationProgress) -> None:
-        """Publish how far a running migration is; its end is an event of its own."""
+        """Publish the progress of a running migration; its end is an event of its own."""
         if progress.status != "running":
             return
         data = {
@@ -219,7 +219,7 @@ class Events:
         self.publish(EventName.MIGRATION_COMPLETED, data)
 
     def migration_failed(self, error: Exception, progress: MigrationProgress) -> None:
-        """Publish that a migration stopped. Searches go on as before: nothing is rolled back."""
+        """Publish that a migration stopped. Searches work as before: nothing is rolled back."""
         data = {
             "error": str(error),
             "memories_processed": progress.memories_processed,

@@ -1,6 +1,6 @@
-"""What a process that lives for one question reads, without the models.
+"""Reads for a process that lives for one question, without the models.
 
-Their import takes longer than all that is done here: see ``Excerpts``.
+Importing those takes longer than everything that is done here: see ``Excerpts``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from agent_memory.storage.filters import filter_of
 from agent_memory.storage.opening import open_engine
 
 _PROMOTION_THRESHOLD: Final = 3
-"""As in ``MemoryContextConfig``: it counts for what others left to be counted."""
+"""As in ``MemoryContextConfig``; it applies to pending counts that other processes left."""
 
 
 class Excerpts:
     """The memories of one file, as they are shown. Threads may share it.
 
-    Each method answers, and leaves in the file, what the verb of ``Store`` does that is named so.
+    Each method has the result, and the effect on the file, of the ``Store`` verb of the same name.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Excerpts:
             raise
 
     def suffice(self, *, by_keyword: bool = False) -> bool:
-        """Whether they are all that is needed to answer, as far as settings say how it is done.
+        """Return whether excerpts suffice to answer, as far as the settings decide it.
 
-        An embedder is not asked here, and no event is told. With ``by_keyword`` it does not matter
+        No embedder is used here, and no event is published. With ``by_keyword`` it does not matter
         that searches are by meaning.
         """
         with self._engine.read():
@@ -64,7 +64,7 @@ class Excerpts:
                 settings = json.loads(self._engine.agent.settings())
                 self._threshold = _threshold_of(settings)
             except (ValueError, TypeError, RecursionError):
-                return False  # another program wrote it: the models say what is wrong
+                return False  # another program wrote it: the models explain what is wrong
             return bool(settings.get("event_log", "off") == "off")
 
     def search(
@@ -77,9 +77,9 @@ class Excerpts:
         count_accesses: bool = True,
         whole: bool = False,
     ) -> SearchResultValues:
-        """Return the hits of a query, and how it went; of ``whole`` memories all fields.
+        """Return the hits of a query, and how it went; with ``whole``, all fields of the memories.
 
-        Those that pass the gate are counted as accessed, unless ``count_accesses`` is false.
+        Hits that pass the gate are counted as accessed, unless ``count_accesses`` is false.
         """
         started = time.perf_counter()
         now = self._clock()
@@ -138,7 +138,7 @@ class Excerpts:
 
     def _whole(self, excerpts: Iterable[MemoryExcerpt]) -> list[MemoryValues]:
         """Return all fields of memories, in their order. Must run inside ``engine.read()``."""
-        # Imported here: what shows a line of each memory has no need of it.
+        # Imported here: showing a line of each memory does not need it.
         from agent_memory.storage.memory_values import values_of_row  # noqa: PLC0415
 
         ids = [excerpt.id for excerpt in excerpts]
@@ -157,13 +157,13 @@ class Excerpts:
         return text
 
     def close(self) -> None:
-        """Write what the searches counted, and close the file."""
+        """Write the counts of the searches, and close the file."""
         self._unit_of_work.close()
         self._engine.close()
 
 
 def _threshold_of(settings: Mapping[str, Any]) -> float | None:
-    """Return the least similarity that is set. Raises ``TypeError`` for what can be none."""
+    """Return the configured minimum similarity. Raises ``TypeError`` for an invalid one."""
     threshold = settings.get("similarity_threshold")
     if threshold is None:
         return None

@@ -1,7 +1,7 @@
-"""Recovery of a file: restored whole from a backup, or rebuilt of whatever can be read.
+"""Recovery of a file: restored completely from a backup, or rebuilt from whatever is readable.
 
-A restore brings the whole state back, but for what must stay out: rejected values, and what was
-erased. A rebuild adds the YAML backup to what a damaged file still tells.
+A restore brings back the whole state, except for what must stay out: rejected values and erased
+memories. A rebuild adds the YAML backup to what can still be read of a damaged file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from agent_memory.storage.memory_values import column_value
 from agent_memory.storage.opening import file_storage
 
 _MOST_NAMED: Final = 5
-"""Problems that an error names."""
+"""The maximum number of problems that an error lists."""
 
 
 def restore(
@@ -60,24 +60,24 @@ def restore(
     keep_replaced: bool = True,
     before_replacing: Callable[[], object] = lambda: None,
 ) -> RestoreReport:
-    """Bring a memory back to the state of a backup, while others may have it open.
+    """Restore a memory to the state of a backup, even while others have it open.
 
-    ``backup`` is a path, or ``latest``, or the name of one in ``backups/`` beside the file. It is
-    copied, brought to this version's schema and checked before anything is replaced. Values that
-    must not come back are still refused afterwards, and what was erased here is taken out of the
-    copy: the report counts it. What was there is kept beside the file unless
-    ``keep_replaced`` is false; a file that cannot be opened is kept in any case. The file may be
-    damaged or missing: then ``agent_id`` says whose it is to be. ``before_replacing`` is called
-    once the backup was found sound: where it raises an error, nothing is replaced.
+    ``backup`` is a path, ``latest``, or the name of one in ``backups/`` beside the file. It is
+    copied, upgraded to this version's schema and checked before anything is replaced. Values that
+    must not come back are still rejected afterwards, and what was erased here is removed from the
+    copy: the report counts it. The replaced file is kept beside the new one unless
+    ``keep_replaced`` is false; a file that cannot be opened is always kept. The file may be damaged
+    or missing: then ``agent_id`` is its owner. ``before_replacing`` is called once the backup has
+    passed the checks: if it raises an error, nothing is replaced.
 
-    Whoever has the file open goes on with the restored state. What was acknowledged before is in
+    Whoever has the file open continues with the restored state. What was acknowledged before is in
     the file that is kept, what is acknowledged afterwards in the restored one.
 
-    Raises ``ValidationError`` for a backup of another agent, ``NotAMemoryFile`` and
-    ``NewerSchema`` for what is no backup of this version or an older one, ``StorageCorrupt`` for
-    one in which a check finds problems, ``StorageUntrusted`` for one whose schema another program
-    changed, ``StorageLocked`` when somebody writes for longer than five seconds, or restores the
-    same file, and ``StorageFull``. Then nothing was changed.
+    Raises ``ValidationError`` for a backup of another agent, ``NotAMemoryFile`` and ``NewerSchema``
+    for a file that is not a backup of this version or an older one, ``StorageCorrupt`` if a check
+    finds problems in it, ``StorageUntrusted`` if another program changed its schema,
+    ``StorageLocked`` if somebody writes for longer than five seconds or restores the same file, and
+    ``StorageFull``. In all these cases nothing was changed.
     """
     place = paths.resolve_file(path)
     chosen = _chosen(place, backup)
@@ -105,7 +105,7 @@ def _opened_to_read(place: Path) -> Store:
 
 
 def _count_rejected(place: Path) -> int:
-    """Count the rejected values that are back; 0 where the file cannot be read any more."""
+    """Count the rejected values that are back; 0 if the file cannot be read any more."""
     with contextlib.suppress(StorageError), contextlib.closing(_opened_to_read(place)) as store:
         return store.lifecycle.count_rejected()
     return 0
@@ -119,7 +119,7 @@ def _restored(
     keep: bool,
     before_replacing: Callable[[], object],
 ) -> tuple[CheckReport, Replaced]:
-    """Prepare the backup's copy beside the store, and let it take the store's place."""
+    """Prepare the backup's copy beside the store, and replace the store with it."""
     with _replacement(place) as unfinished:
         report = file_storage().prepare(
             chosen,
@@ -141,16 +141,16 @@ def _restored(
 
 @contextlib.contextmanager
 def _replacement(place: Path) -> Iterator[Path]:
-    """Give the body the name of a file that is to take a store's place; nobody else makes one."""
+    """Give the body the name of a file that will replace a store, and lock it for the body."""
     unfinished = replacement_of(place)
     lock = beside(unfinished, "-lock")
     create_private_file(lock)  # and the directory
     with locked(lock, busy=f"{place} is being restored already: wait for that"):
-        _delete(unfinished)  # what was killed left it
+        _delete(unfinished)  # left by a process that was killed
         try:
             yield unfinished
         except StorageError as error:
-            # What it names is gone by the time that somebody reads it.
+            # The file that it names no longer exists when somebody reads the message.
             parts = rf"{re.escape(str(unfinished))}(?:-kept)?"
             error.args = (re.sub(parts, lambda _: str(place), str(error)),)
             raise
@@ -159,7 +159,7 @@ def _replacement(place: Path) -> Iterator[Path]:
 
 
 def _chosen(place: Path, backup: str | os.PathLike[str]) -> Path:
-    """Return the file of a backup; a name in the list goes before a path."""
+    """Return the file of a backup; a name in the list takes precedence over a path."""
     listed = file_storage().find_backup(place, backup) if isinstance(backup, str) else None
     chosen = listed or paths.resolve_file(backup)
     with translated_errors(chosen):
@@ -213,13 +213,13 @@ def rebuild(
     *,
     agent_id: str | None = None,
 ) -> RebuildReport:
-    """Make a damaged or missing file anew from a ``scratchpad.yaml.backup``.
+    """Rebuild a damaged or missing file from a ``scratchpad.yaml.backup``.
 
-    What can still be read of the damaged file goes before what the backup has of it, and the file
-    is set aside under another name, never deleted. History and settings are lost with it, but for
-    the categories that memories have and the backup's ``max_size``; ``undo`` does not take it back.
-    What was erased stays out, as far as the damaged file can still tell what that was. Raises
-    ``MigrationError`` for a file that is sound: ``rollback`` loses nothing of that.
+    What can still be read of the damaged file takes precedence over the backup. The file is set
+    aside under another name, never deleted. History and settings are lost with it, except for the
+    categories that memories have and the backup's ``max_size``; ``undo`` cannot reverse a rebuild.
+    What was erased stays out, as far as the damaged file still records it. Raises
+    ``MigrationError`` for a file that is intact: ``rollback`` loses nothing of such a file.
     """
     from agent_memory.formats.scratchpad import read_scratchpad  # noqa: PLC0415 - 3 ms
 
@@ -254,11 +254,11 @@ def rebuild(
 
 
 def _refuse_sound(place: Path) -> None:
-    """Refuse a file that is not damaged; one that is in use, or newer, is an error of its own."""
+    """Refuse a file that is not damaged; one that is in use or newer has an error of its own."""
     if not place.exists() or place.stat().st_size == 0:
         return
     try:
-        # Read-only first: an empty database would be given a schema.
+        # Read-only first: an empty database would get a schema.
         _opened_to_read(place).close()
         store = Store(place, agent_id=None, clock=now_utc, create=False)
     except (StorageCorrupt, NotAMemoryFile, ConfigurationError):
@@ -278,7 +278,7 @@ def _refuse_sound(place: Path) -> None:
 
 
 def _readable(place: Path, agent_id: str) -> Iterator[tuple[str, Memory]]:
-    """Yield what can be read of a damaged file, by id."""
+    """Yield the readable memories of a damaged file, by id."""
     if not place.exists() or place.stat().st_size == 0:
         return
     try:
@@ -291,14 +291,14 @@ def _readable(place: Path, agent_id: str) -> Iterator[tuple[str, Memory]]:
 
 
 def _storable(memory: Memory) -> Memory:
-    """Return a memory as ``check --repair`` would mend it: one bad row must not stop the rest."""
+    """Return a memory as ``check --repair`` would repair it: one bad row must not stop the rest."""
     row = {name: column_value(getattr(memory, name)) for name in MEMORY_FIELDS}
     mended = storable_row(row, moment=format_time(now_utc()))
     return memory if mended is row else memory_of_row(mended, agent_id=memory.agent_id)
 
 
 def _tombstones(place: Path) -> Sequence[Tombstone]:
-    """Return what a damaged file knows as erased; nothing where that cannot be read."""
+    """Return the erasures that a damaged file records; nothing if they cannot be read."""
     with contextlib.suppress(StorageError, ConfigurationError):
         if place.exists() and place.stat().st_size:
             with contextlib.closing(_opened_to_read(place)) as store:
@@ -315,9 +315,9 @@ def _add(store: Store, memories: Iterable[Memory]) -> None:
 def _add_entries(
     store: Store, entries: Iterable[dict[str, Any]], agent_id: str
 ) -> tuple[list[str], list[str]]:
-    """Store what the backup has, but for what was erased.
+    """Store the memories of the backup, except for erased ones.
 
-    Return what could not be stored, and why, for it must not stop the rest; and the erased ids.
+    Returns what could not be stored, and why, since it must not stop the rest; and the erased ids.
     """
     memories: list[Memory] = []
     skipped: list[str] = []
@@ -332,7 +332,7 @@ def _add_entries(
 
 
 def _add_categories(store: Store) -> None:
-    """Make the categories of all memories the agent's own: its settings were lost."""
+    """Add the categories of all memories to the agent's own: its settings were lost."""
     words = {memory.category for memory in store.readable_memories()}
     own = sorted(word for word in words - {*MemoryCategory.all_values()} if is_category(word))
     if own:
@@ -344,9 +344,9 @@ def _configure(store: Store, settings: Mapping[str, object]) -> None:
 
 
 def _memory(entry: dict[str, Any], agent_id: str) -> Memory:
-    """Make a memory of a backup's entry; whatever category it has is the agent's own.
+    """Make a memory from a backup's entry; any category it has becomes the agent's own.
 
-    What no import would take is mended, as it is in what the damaged file still tells.
+    Values that no import would accept are repaired, as in the readable part of the damaged file.
     """
     fields = {name: value for name, value in entry.items() if value is not None}
     fields.setdefault("created_by_session", "rollback")

@@ -1,9 +1,9 @@
 """Memories as text for a model: Markdown, within a budget, delimited and marked as recalled data.
 
-A memory may say anything, also "ignore your instructions": whoever could store it, or write what
-was taken for a memory, wrote that. Rendering cannot tell. It sees to it that a memory stays inside
-its entry, the entries inside their marks, and that each names its source; the notice says what they
-are. Whether a model heeds that is not in this library's hands.
+A memory may contain anything, including "ignore your instructions": it was written by whoever could
+store it, or who wrote the text that a memory was made from. Rendering cannot judge that. It ensures
+that a memory stays inside its entry, the entries stay inside their delimiters, and each names its
+source; the notice explains what they are. Whether a model heeds that is out of our control.
 """
 
 import re
@@ -37,14 +37,14 @@ _FRAME: Final = (
     rf"|{re.escape(_NOTICE).replace(re.escape('{mark}'), _MARK)}"
     rf"|</?memories-{_MARK}>"
 )
-"""A pattern, which few processes need."""
+"""A pattern that few processes need."""
 _BYTES_PER_TOKEN: Final = 4
 _LONGEST_NAME: Final = 40
-"""Characters that are shown of the name of a session or a user."""
+"""Maximum characters shown of the name of a session or a user."""
 
 
 class Style(NamedTuple):
-    """How memories are rendered where nobody set it: the fields of ``MemoryContextConfig``."""
+    """How memories are rendered by default: the fields of ``MemoryContextConfig``."""
 
     token_budget: int = 2_000
     max_scratchpad_entries: int = 50
@@ -61,8 +61,8 @@ PLAIN: Final = Style()
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text: a quarter of its UTF-8 bytes, rounded up.
 
-    English has about four bytes a token; of Chinese and Japanese a character of three bytes is
-    close to one token, which this counts a little low.
+    English has about four bytes per token; in Chinese and Japanese a character of three bytes is
+    close to one token, so this estimate is a little low.
     """
     return -(-len(text.encode(errors="replace")) // _BYTES_PER_TOKEN)
 
@@ -75,13 +75,13 @@ def render_memories(
     agent_id: str | None = None,
     count_tokens: "CountTokens | None" = None,
 ) -> str:
-    """Render memories, excerpts or hits of a search for a model, as ``AgentMemory.context`` does.
+    """Render memories, excerpts or search hits for a model, as ``AgentMemory.context`` does.
 
-    They come most important first; of those that do not fit into ``token_budget`` (else that of
-    ``config``) the next are tried. Tokens are counted by ``count_tokens``, else estimated. A memory
-    of an agent other than ``agent_id`` has its agent's name before its id. Without memories, the
-    text is empty. It is for the model to read: programs take the memories themselves, of which
-    nothing is changed.
+    Pass the most important first; if one does not fit into ``token_budget`` (by default that of
+    ``config``), the next ones are tried. Tokens are counted by ``count_tokens``, else estimated. A
+    memory of an agent other than ``agent_id`` has its agent's name before its id. Without memories,
+    the text is empty. The text is for a model to read: programs should use the memories themselves,
+    which are not changed.
 
     >>> from agent_memory import Memory
     >>> memory = Memory(id="mem-1", agent_id="bob", content="Prefer tea", category="note",
@@ -89,7 +89,7 @@ def render_memories(
     >>> render_memories([memory], agent_id="bob").splitlines()[6]
     '- [2026-01-28] Note: Prefer tea {mem-1 by s-1}'
     """
-    # Not by its class, whose module takes longer to import than this has time in a hook.
+    # No isinstance: importing the class takes longer than a hook has time for this.
     shown = (cast("Shown", getattr(item, "memory", item)) for item in memories)
     chosen = config or PLAIN
     budget = chosen.token_budget if token_budget is None else token_budget
@@ -105,16 +105,16 @@ def render_context(
     agent_id: str,
     count_tokens: "CountTokens | None" = None,
 ) -> "tuple[str, list[ShownMemory]]":
-    """Return B's list of recent memories, of at most ``budget`` tokens in all.
+    """Return B's list of recent memories, of at most ``budget`` tokens in total.
 
-    With the text come the memories that it shows. ``memories`` come most important first. One that
-    does not fit is passed over for the next; with none that fit, or none at all, the text is empty.
+    Also returns the memories that the text shows. ``memories`` come most important first. One that
+    does not fit is skipped in favour of the next; if none fits, the text is empty.
     """
     return _rendered(memories, config, budget, _RECENT, agent_id, count_tokens)
 
 
 def is_frame(line: str) -> bool:
-    """Return whether a line is one of those that stand around the entries."""
+    """Return whether a line is one of those around the entries."""
     return re.fullmatch(_FRAME, line) is not None
 
 
@@ -129,7 +129,7 @@ def _rendered(
     count = count_tokens or estimate_tokens
     chosen: list[str] = []
     shown: list[ShownMemory] = []
-    # The heading's own numbers grow by some digits while entries are added.
+    # The numbers in the heading grow by some digits while entries are added.
     used = count(_framed([], title, entries=9_999, tokens=budget))
     for memory in memories:
         if memory.category in config.exclude_categories:
@@ -144,13 +144,13 @@ def _rendered(
         text = _counted(chosen, title, count)
         if count(text) <= budget:
             return text, shown
-        # Of a tokenizer whose count of the whole is more than that of the lines.
+        # Some tokenizers count more tokens for the whole than for the lines.
         del chosen[-1], shown[-1]
     return "", []
 
 
 def _counted(lines: list[str], title: str, count: CountTokens) -> str:
-    """Return the whole text; the number of its tokens, which is in it, may add one to them."""
+    """Return the whole text; its number of tokens, which is part of it, may add one to them."""
     text = ""
     for _ in range(3):
         text = _framed(lines, title, entries=len(lines), tokens=count(text))
@@ -162,15 +162,15 @@ def _framed(lines: list[str], title: str, *, entries: int, tokens: int) -> str:
     heading = f"## {title} ({entries} {noun}, ~{tokens} tokens)"
     delimiter = _delimiter_of("\n".join(lines))
     begin, end = f"<memories-{delimiter}>", f"</memories-{delimiter}>"
-    # A blank line after the tag: Markdown would take what follows it for HTML.
+    # A blank line after the tag: otherwise Markdown would take what follows it for HTML.
     parts = [heading, "", _NOTICE.format(mark=delimiter), "", begin, "", *lines, "", end]
     return "\n".join(parts) + "\n"
 
 
 def _delimiter_of(entries: str) -> str:
-    """Return a word that stands nowhere in the entries: always the same one for the same entries.
+    """Return a word that is nowhere in the entries, and always the same for the same entries.
 
-    It comes of all of them together, so that no memory can foretell it either.
+    It depends on all of them together, so no memory can predict it either.
     """
     delimiter = ""
     while not delimiter or delimiter in entries:
@@ -189,7 +189,7 @@ def _line(memory: "Shown", config: "MemoryContextConfig | Style", agent_id: str 
 
 
 def _source(memory: "Shown", agent_id: str | None) -> str:
-    """Say where a memory comes from: its id, the session that stored it, whom it is about."""
+    """Return where a memory comes from: its id, the session that stored it, and its user."""
     name = memory.id if memory.agent_id == agent_id else f"{memory.agent_id}:{memory.id}"
     about = f" about {_name(memory.user_id)}" if memory.user_id else ""
     return f"{{{as_data(name)} by {_name(memory.created_by_session)}{about}}}"

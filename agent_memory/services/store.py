@@ -69,14 +69,14 @@ if TYPE_CHECKING:
     from agent_memory.services.transfer.service import TransferService
 
 _PAGE: Final = 1_000
-"""Memories that are read in one page when all are."""
+"""The page size for reading all memories."""
 
 
 class Store:
     """The memories of one agent: in one file, or in a database. Threads may share it.
 
-    ``agent_id`` is whose the file must be; ``None`` takes whose it is, and a new one is of "agent".
-    ``clock`` returns the time, aware, in UTC.
+    ``agent_id`` is the expected owner of the file; with ``None`` any owner is accepted, and a new
+    file belongs to "agent". ``clock`` returns the time, aware, in UTC.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class Store:
 
     @property
     def path(self) -> Path:
-        """The file. Raises ``ConfigurationError`` where the engine keeps none."""
+        """The file. Raises ``ConfigurationError`` if the engine has none."""
         return self._engine.files.path
 
     @property
@@ -118,7 +118,7 @@ class Store:
         """Where the memories are, for messages."""
         return self._engine.location
 
-    # These are made when they are first used: their modules take 40 ms of a start of 200.
+    # These are created on first use: their modules take 40 ms of a start of 200.
 
     @cached_property
     def transfer(self) -> TransferService:
@@ -136,7 +136,7 @@ class Store:
 
     @cached_property
     def decisions(self) -> DecisionService:
-        """Decisions of a conversation, applied in one transaction."""
+        """The decisions about a conversation, applied in one transaction."""
         from agent_memory.services.decisions import DecisionService  # noqa: PLC0415
 
         return DecisionService(self._engine, self._unit_of_work, self._clock)
@@ -188,15 +188,16 @@ class Store:
     ) -> InsertResult:
         """Store memories, all or none, and return the ids under which they can be found.
 
-        A memory that is stored already, with the same id and content, is kept. An id of
-        ``generated_ids`` is replaced should it be taken. ``fields_set`` has, for each memory, the
-        names of the fields that the caller gave (``None``: all): one without an id and a time of
-        its own may be an echo. Raises ``ValidationError`` when an id is taken by a memory with
-        another content, and ``DuplicateMemory``; the error has the memory's place, from 0, if
-        ``is_list``. What an ``on_duplicate`` function raises comes out as it is.
-        ``settings`` are the agent's, where the verb has read them already.
+        A memory that is already stored, with the same id and content, is kept. An id in
+        ``generated_ids`` is replaced if it is taken. ``fields_set`` has, for each memory, the names
+        of the fields that the caller set (``None``: all): a memory without its own id and time may
+        be an echo. ``settings`` are the agent's, if the verb has read them already.
+
+        Raises ``ValidationError`` if an id is taken by a memory with other content, and
+        ``DuplicateMemory``; the error has the memory's position, from 0, if ``is_list``. An
+        exception of an ``on_duplicate`` function is raised unchanged.
         """
-        fingerprints = fingerprints_of(memories)  # before the transaction: others need not wait
+        fingerprints = fingerprints_of(memories)  # before the transaction: nobody waits for it
         reports_similar = not is_list and has_listener(on_duplicate)
         duplicates.complete_fingerprints(self._engine)
         with (
@@ -232,7 +233,7 @@ class Store:
         return insert.result(entry.row_ids)
 
     def raise_if_conflicting(self, memory: Memory) -> None:
-        """Raise ``ValidationError`` where a memory of this id has another content."""
+        """Raise ``ValidationError`` if a memory with this id has other content."""
         is_stored(self._engine, memory)
 
     @repeated_if_undone
@@ -245,7 +246,7 @@ class Store:
         version: int | None,
         settings: AgentConfig | None = None,
     ) -> Memory:
-        """Change some fields of a memory and return it as it is now."""
+        """Change some fields of a memory and return the updated memory."""
         with self._unit_of_work.write() as now:
             memory = memory_of(self._engine, memory_id)
             check_version(memory, version)
@@ -264,12 +265,12 @@ class Store:
 
     @repeated_if_undone
     def promote(self, memory_id: str) -> Promotion:
-        """Put a memory into the scratchpad by hand, making room if need be."""
+        """Put a memory into the scratchpad by hand, making room if needed."""
         with self._unit_of_work.write() as now:
             row_id = row_id_of(self._engine, memory_id)
             is_archived = memory_of(self._engine, memory_id).archived
             is_new = not is_archived and not self._engine.scratchpad.contains(row_id)
-            entering = [] if is_archived else [row_id]  # nothing makes room for what is not shown
+            entering = [] if is_archived else [row_id]  # evict nothing for a hidden memory
             evicted = enter_scratchpad(self._engine, entering, "promoted", now).evicted
             self._engine.agent.count_promotions(int(is_new))
             return Promotion(
@@ -281,12 +282,12 @@ class Store:
 
     @repeated_if_undone
     def demote(self, memory_id: str) -> bool:
-        """Take a memory out of the scratchpad, and return whether it was in."""
+        """Remove a memory from the scratchpad, and return whether it was there."""
         with self._unit_of_work.write():
             return self._engine.scratchpad.leave(row_id_of(self._engine, memory_id))
 
     def refuse_read_only(self) -> None:
-        """Raise ``StorageReadOnly`` where nothing can be written."""
+        """Raise ``StorageReadOnly`` if nothing can be written."""
         if self._engine.read_only:
             raise opened_read_only(self.location)
 
@@ -295,14 +296,14 @@ class Store:
         return StorageBackend.FILE if self.vectors.state().active is None else StorageBackend.VECTOR
 
     def on_promoted(self, callback: Callable[[Promoted], object]) -> None:
-        """Let a function be called, from any thread, with what use brings into the scratchpad."""
+        """Register a function to be called, from any thread, with memories promoted by use."""
         self._unit_of_work.on_promoted = callback
 
     @repeated_if_undone
     def change_config(self, change: Callable[[AgentConfig], AgentConfig]) -> AgentConfig:
-        """Write the agent's settings, changed, into the file and return them.
+        """Apply a change to the agent's settings in the file and return them.
 
-        Raises ``ValidationError`` where a category would go that memories have.
+        Raises ``ValidationError`` if it would remove a category that memories have.
         """
         with self._unit_of_work.write():
             before = self._engine.agent.config()
@@ -314,8 +315,8 @@ class Store:
             return config
 
     def _refuse_orphans(self, category: str, config: AgentConfig) -> None:
-        """Refuse to take a category away that memories have: no import would take them with it."""
-        count = self._engine.memories.count(Equals("category", category))  # in this case alone
+        """Refuse to remove a category that memories have: no import would accept them with it."""
+        count = self._engine.memories.count(Equals("category", category))  # case-sensitive
         if count:
             message = (
                 f"{count:,} {'memory has' if count == 1 else 'memories have'} {category!r}, which"
@@ -340,7 +341,7 @@ class Store:
     ) -> list[Memory]:
         """Return memories in an order, or those that follow the memory ``after``.
 
-        Raises ``MemoryNotFound`` where that one is gone.
+        Raises ``MemoryNotFound`` if that memory no longer exists.
         """
         passing = filter_of(filters, agent_id=self.agent_id)
         with self._engine.read():
@@ -351,7 +352,7 @@ class Store:
             )
 
     def ids(self, filters: SearchFilters) -> list[str]:
-        """Return the ids of the memories that the filters describe, oldest first."""
+        """Return the ids of the memories that match the filters, oldest first."""
         return self._engine.memories.ids(filter_of(filters, agent_id=self.agent_id))
 
     def count(self, filters: SearchFilters) -> int:
@@ -361,7 +362,7 @@ class Store:
     def duplicates(
         self, content: str, *, user_id: str | None, run_id: str | None
     ) -> list[Duplicate]:
-        """Return the memories that say what a text says, or much of it, best first."""
+        """Return the memories that repeat a text, or much of it, best first."""
         duplicates.complete_fingerprints(self._engine)
         self._unit_of_work.flush()
         with self._engine.read():
@@ -401,13 +402,13 @@ class Store:
         return entries
 
     def count_all(self) -> int:
-        """Count all memories, archived ones too."""
+        """Count all memories, including archived ones."""
         return self._engine.memories.count(EVERYTHING)
 
     def should_migrate(self, threshold: int, *, count: int | None = None) -> bool:
-        """Return whether search is by keyword, and there are that many memories or more.
+        """Return whether search is by keyword and there are at least ``threshold`` memories.
 
-        ``count`` is how many there are, where that is known.
+        ``count`` is their number, if it is known.
         """
         if self.vectors.state().active is not None:
             return False
@@ -418,10 +419,10 @@ class Store:
         return self.count(SearchFilters()) >= threshold
 
     def write_scratchpad(self, path: Path) -> int:
-        """Write all memories into a file of A's scratchpad format; return how many.
+        """Write all memories to a file in A's scratchpad format; return how many.
 
-        They are read by the page, so that other threads need not wait: what is stored meanwhile
-        is in it as well.
+        They are read page by page, so that other threads need not wait; memories stored meanwhile
+        are included.
         """
         from agent_memory.formats.scratchpad import write_scratchpad  # noqa: PLC0415 - 3 ms
 
@@ -434,16 +435,16 @@ class Store:
         )
 
     def readable_memories(self) -> Iterator[Memory]:
-        """Yield every memory that can be read, passing over damaged rows."""
+        """Yield every memory that can be read, skipping damaged rows."""
         for start in range(0, self._engine.memories.last_row_id_of_damaged(), _PAGE):
             yield from self._engine.memories.readable(after=start, until=start + _PAGE)
 
     def config(self) -> AgentConfig:
-        """Return the agent's settings, by which is written. Raises ``ConfigurationError``."""
+        """Return the agent's settings, for writing. Raises ``ConfigurationError``."""
         return self._engine.agent.config()
 
     def readable_config(self) -> AgentConfig:
-        """Return those settings that are right, by which is read; of the others the defaults."""
+        """Return the agent's settings, for reading; invalid ones are replaced by the defaults."""
         return self._engine.agent.readable_config()
 
     def info(self) -> AgentInfo:
@@ -473,7 +474,7 @@ class Store:
     def alone(self, *, busy: str) -> contextlib.AbstractContextManager[None]:
         """Run the body while no other process runs such a body on this memory.
 
-        Raises ``StorageLocked`` with the text ``busy`` where one does.
+        Raises ``StorageLocked`` with the text ``busy`` if one does.
         """
         return self._engine.alone(busy=busy)
 
@@ -513,7 +514,7 @@ class Store:
 
     def backup(self, destination: Path | None) -> Path:
         """Write a consistent copy of the file, while others may write."""
-        self._engine.agent.identity()  # not of a store that was closed
+        self._engine.agent.identity()  # raises if the store was closed
         if destination is None and self._engine.read_only:
             raise StorageReadOnly(
                 f"{self.location} was opened read-only: name a destination elsewhere"
@@ -522,6 +523,6 @@ class Store:
         return self._engine.files.back_up(destination, now=self._clock())
 
     def close(self) -> None:
-        """Write what searches counted, and close the file."""
+        """Write the pending counts of searches, and close the file."""
         self._unit_of_work.close()
         self._engine.close()

@@ -1,8 +1,8 @@
 """The unit of work of one store: every write transaction of a verb is opened here.
 
-A search must not wait for a write, so its access counts wait in ``PendingAccesses`` and go into the
-file with the next write transaction, half a second later by a thread of their own, or at closing,
-whichever comes first.
+A search must not wait for a write, so its access counts wait in ``PendingAccesses``. They are
+written with the next write transaction, half a second later by a thread of their own, or on
+closing, whichever comes first.
 """
 
 import contextlib
@@ -44,9 +44,10 @@ Arguments = ParamSpec("Arguments")
 
 
 def repeated_if_undone(verb: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Let a verb of one transaction be done again where nothing of it was kept.
+    """Retry a verb of one transaction if nothing of it was kept.
 
-    That is where a server broke a deadlock, or was lost before the commit: see ``StorageError``.
+    That happens when a server broke a deadlock, or was lost before the commit: see
+    ``StorageError``.
     """
 
     @functools.wraps(verb)
@@ -63,11 +64,11 @@ def repeated_if_undone(verb: Callable[Arguments, Result]) -> Callable[Arguments,
 
 
 class PendingCounts:
-    """Counts that wait: accesses by row id, with the time of the last; searches; their time.
+    """Pending counts: accesses by row id, with the time of the last; searches; their time.
 
     ``recalls`` has, by row id, when a search or a context last gave a memory to the agent.
-    ``unconfirmed`` are counts whose commit failed in the disk's sync, so that they may or may not
-    be in the file, and ``queries_after`` is the file's number of searches if they are.
+    ``unconfirmed`` are counts whose commit failed when syncing to disk, so they may or may not be
+    in the file; ``queries_after`` is the file's number of searches if they are.
     """
 
     __slots__ = (
@@ -94,10 +95,10 @@ class PendingCounts:
         return self.queries == 0 and not self.recalls and self.unconfirmed is None
 
     def reconcile(self, queries: int) -> None:
-        """Take the unconfirmed counts back unless the file's number of searches has them already.
+        """Restore the unconfirmed counts unless the file's number of searches includes them.
 
-        When the sync of a commit fails, what it wrote can still be there when the file is opened
-        anew; it was counted twice.
+        When the sync of a commit fails, what it wrote may still be there when the file is reopened;
+        then it was counted twice.
         """
         unconfirmed, self.unconfirmed = self.unconfirmed, None
         if unconfirmed is not None and queries < unconfirmed.queries_after:
@@ -105,7 +106,7 @@ class PendingCounts:
         self.queries_after = queries + self.queries
 
     def merge(self, other: "PendingCounts") -> None:
-        """Add the counts of another."""
+        """Add the counts of another object."""
         for row_id, (times, moment) in other.accesses.items():
             counted, latest = self.accesses.get(row_id, (0, ""))
             self.accesses[row_id] = (counted + times, max(latest, moment))
@@ -116,7 +117,7 @@ class PendingCounts:
 
 
 class PendingAccesses:
-    """The counts of one store that wait to be written. Threads may share it."""
+    """The counts of one store that are not written yet. Threads may share it."""
 
     def __init__(self) -> None:
         self._forget()
@@ -134,7 +135,7 @@ class PendingAccesses:
             self._forget()
 
     def add(self, counts: PendingCounts) -> None:
-        """Add counts to those that wait."""
+        """Add counts to the pending ones."""
         self._leave_parent()
         with self._lock:
             self._counts.merge(counts)
@@ -155,16 +156,16 @@ class PendingAccesses:
 
     @contextlib.contextmanager
     def take(self) -> Iterator[PendingCounts]:
-        """Take the counts away to write them in the body; they come back if it raises.
+        """Take the counts to write them in the body; they are restored if it raises.
 
-        Where the disk failed they come back as ``unconfirmed``.
+        If the disk failed, they are restored as ``unconfirmed``.
         """
         self._leave_parent()
         with self._lock:
             counts, self._counts = self._counts, PendingCounts()
         try:
             yield counts
-        except BaseException as error:  # Ctrl-C too: what was not counted is kept
+        except BaseException as error:  # Ctrl-C too: unwritten counts must be kept
             has_disk_failed = type(error) in (StorageError, StorageUnavailable)
             with self._lock:
                 fresh, self._counts = self._counts, counts
@@ -178,14 +179,14 @@ class PendingAccesses:
     def flush_soon(self, flush: Callable[[], None]) -> None:
         """Call ``flush`` in a while, once for all the counts until then.
 
-        Where no thread can be begun, they wait for the next write, or for the end.
+        If no thread can be started, they wait for the next write or for closing.
         """
         self._leave_parent()
         with self._lock:
             if self._timer is None and not self._is_closed:
                 timer = threading.Timer(_FLUSH_AFTER_SECONDS, self._fire, [flush])
                 timer.daemon = True
-                with contextlib.suppress(RuntimeError):  # too many there are, or Python ends
+                with contextlib.suppress(RuntimeError):  # too many threads, or shutdown
                     timer.start()
                     self._timer = timer
 
@@ -198,7 +199,7 @@ class PendingAccesses:
             self.flush_soon(flush)
 
     def cancel_flush(self) -> None:
-        """Call off any ``flush`` that is to come, and wait for one that is under way."""
+        """Cancel a scheduled ``flush``, or wait for one that is running."""
         self._leave_parent()
         with self._lock:
             timer = self._timer
@@ -210,14 +211,14 @@ class PendingAccesses:
 
 
 class ScratchpadEntry(NamedTuple):
-    """The row ids that entered the scratchpad, and the ids of the memories that made room."""
+    """The row ids that entered the scratchpad, and the ids of the memories evicted for them."""
 
     row_ids: Sequence[int]
     evicted: list[str]
 
 
 class Promoted(NamedTuple):
-    """The ids of memories that use brought into the scratchpad, and how many are in it then."""
+    """The ids of memories that use promoted into the scratchpad, and its size afterwards."""
 
     memory_ids: list[str]
     evicted: list[str]
@@ -225,7 +226,7 @@ class Promoted(NamedTuple):
 
 
 class UnitOfWork:
-    """Opens every write transaction of the verbs, and lets pending access counts go with it.
+    """Opens every write transaction of the verbs, and writes pending access counts with it.
 
     Threads may share it. Memories that were accessed ``promotion_threshold`` times enter the
     scratchpad.
@@ -239,7 +240,7 @@ class UnitOfWork:
         self._promotion_threshold = promotion_threshold
         self._pending = PendingAccesses()
         self.on_promoted: Callable[[Promoted], object] = lambda _: None
-        """Called with what use brought into the scratchpad, once that is committed."""
+        """Called with what use promoted into the scratchpad, after the commit."""
 
     def accesses(self) -> dict[int, int]:
         """Return how many accesses of each row are not in the file yet."""
@@ -253,14 +254,14 @@ class UnitOfWork:
         milliseconds: float,
         now: datetime,
     ) -> None:
-        """Record a search, the accesses of ``accessed`` and the memories that it gave out.
+        """Record a search, the accesses of ``accessed`` and the memories that it returned.
 
         ``now`` is the time of the accesses. The counts are pending: a search neither waits for a
-        write nor fails where it cannot write.
+        write nor fails if it cannot write.
         """
         if self._engine.read_only:
             return
-        # When they were given out is not ``now``, which the caller of a search may set.
+        # The time of the recall is not ``now``, which the caller of a search may set.
         recalled_at = format_time(self._clock())
         row_ids = self._engine.recalls.row_ids_of(recalled) if recalled else {}
         rows_accessed = [row_ids[memory_id] for memory_id in accessed if memory_id in row_ids]
@@ -287,9 +288,9 @@ class UnitOfWork:
 
     @contextlib.contextmanager
     def write(self) -> Iterator[datetime]:
-        """Run the body in a write transaction, pending counts included; yield the time of it.
+        """Run the body in a write transaction that includes pending counts; yield its time.
 
-        Where the body raises, nothing is written, and the counts are pending again.
+        If the body raises, nothing is written, and the counts are pending again.
         """
         now = self._clock()
         with self._pending.take() as counts, self._engine.write():
@@ -301,7 +302,7 @@ class UnitOfWork:
     def flush(self, *, seconds: float = 0) -> None:
         """Write the pending counts now.
 
-        While another process is writing, for longer than ``seconds``, they stay pending.
+        If another process is writing for longer than ``seconds``, they stay pending.
         """
         deadline = time.monotonic() + seconds
         hindrance = self._hindrance()
@@ -316,20 +317,20 @@ class UnitOfWork:
             )
 
     def _hindrance(self) -> AgentMemoryError | None:
-        """Write the pending counts; return what keeps them from being written, if anything does."""
+        """Write the pending counts; return the error that prevents it, if any."""
         if self._pending.is_empty():
             return None
         try:
             with self._engine.nowait(), self.write():
                 return None
-        except (StorageError, ConfigurationError) as error:  # or it is another agent's file now
+        except (StorageError, ConfigurationError) as error:  # or the file is another agent's now
             return error
 
     def close(self) -> None:
-        """Write the pending counts, and take no more.
+        """Write the pending counts, and accept no more.
 
-        They are no reason to wait for another process longer than a write takes: whoever asked one
-        question waits for the end of its process.
+        They are no reason to wait for another process longer than a write takes: somebody who asked
+        one question is waiting for the process to end.
         """
         self._pending.cancel_flush()
         self.flush(seconds=_CLOSE_SECONDS)
@@ -378,7 +379,7 @@ def enter_scratchpad(
     max_size = settings.scratchpad_max_size if settings else _max_size(engine)
     entering: list[int] = []
     for user_id, own in engine.scratchpad.by_user(row_ids).items():
-        # What was promoted by hand makes no room for what was just stored.
+        # Memories promoted by hand make no room for ones that were just stored.
         promoted = 0 if reason == "promoted" else engine.scratchpad.count_promoted(user_id)
         entering += own[max(0, len(own) - max(0, max_size - promoted)) :]
     engine.scratchpad.enter(entering, reason, now=now)
@@ -388,23 +389,23 @@ def enter_scratchpad(
 def promoted_first(engine: Engine, row_ids: Sequence[int]) -> list[int]:
     """Order members of the scratchpad for a context: those promoted by hand first.
 
-    To be shown is no use: where these came by use alone, what is newer left them no room.
+    Being shown does not count as use: ordered by use alone, newer memories left them no room.
     """
     reasons = engine.scratchpad.reasons(row_ids)
     return sorted(row_ids, key=lambda row_id: reasons.get(row_id) != "promoted")
 
 
 def _max_size(engine: Engine) -> int:
-    """Return how many memories the scratchpad holds, read without the models.
+    """Return the size of the scratchpad, read without the models.
 
-    A search promotes what it finds for the third time. A process of one search took 170 ms of the
-    processor then, where it takes 70: it imported Pydantic for this number.
+    A search promotes a memory when it finds it for the third time. Such a process took 170 ms of
+    processor time instead of 70, since it imported Pydantic for this number.
     """
     try:
         size = json.loads(engine.agent.settings()).get(
             "scratchpad_max_size", DEFAULT_SCRATCHPAD_SIZE
         )
-    except (ValueError, AttributeError, RecursionError):  # of another program
+    except (ValueError, AttributeError, RecursionError):  # written by another program
         size = None
     is_size = type(size) is int and MIN_SCRATCHPAD_SIZE <= size <= MAX_SCRATCHPAD_SIZE
     return size if is_size else engine.agent.config().scratchpad_max_size

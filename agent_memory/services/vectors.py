@@ -1,7 +1,7 @@
-"""The vectors of one agent's file: each method is one transaction, as in ``Store``.
+"""The vectors of one agent's file: one transaction per method, as in ``Store``.
 
-It knows vectors and texts, and no embedder: nothing here waits for a service while the file is
-held. What a verb needs embedded it gives back, and is handed the vectors later.
+It handles vectors and texts, but no embedder: nothing here waits for a service while the file is
+locked. Texts to embed are returned to the caller, which supplies the vectors later.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from agent_memory.storage.quantization import Quantized
 from agent_memory.storage.records import QueryVector, page_end
 
 _CHUNK: Final = 1_000
-"""Queued memories that are looked at in one transaction, and vectors that are read at a time."""
+"""Queued memories per transaction, and vectors that are read at a time."""
 _SORTED_AT_ONCE: Final = 250
-"""Codes that move into new cells beside a change, at least: in 3 to 10 ms."""
+"""The minimum number of codes that move to new cells along with a change: in 3 to 10 ms."""
 _BUILT_AT_ONCE: Final = 4_000
-"""Vectors that are put into an index in one transaction: others wait for a fifth of a second."""
+"""Vectors added to an index in one transaction, while others wait for a fifth of a second."""
 _SPOT_CHECKS: Final = 20
 _SAME_MEANING: Final = 0.99
 
@@ -32,8 +32,8 @@ _SAME_MEANING: Final = 0.99
 class VectorState(NamedTuple):
     """The model that searches use, the one being built, and whether the embeddings are behind.
 
-    They are when memories changed since they were looked at, or an index is missing, which
-    ``lacks_index`` tells, or its codes move into new cells, which ``is_unsorted`` tells.
+    They are behind if memories changed that were not processed yet, if an index is missing
+    (``lacks_index``), or if its codes are moving to new cells (``is_unsorted``).
     """
 
     active: EmbeddingModel | None
@@ -80,7 +80,7 @@ class VectorService:
         return VectorState(active, building, is_behind, lacks_index, is_unsorted)
 
     def missing(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
-        """Return memories without a vector of a model, from a row on."""
+        """Return memories that have no vector of a model, starting after a row."""
         return self._engine.embeddings.texts_without_vector(model_id, after=after, limit=limit)
 
     def count_missing(self, model_id: int) -> tuple[int, int]:
@@ -96,18 +96,18 @@ class VectorService:
         return self._engine.embeddings.count(model_id)
 
     def count_pending(self) -> int:
-        """Count the memories that wait to be looked at."""
+        """Count the memories in the queue."""
         return self._engine.embeddings.count_queued()
 
     # Keeping up -------------------------------------------------------------------------------
 
     def drain_queue(self, limit: int | None, *, patient: bool = True) -> list[PendingText]:
-        """Work off the queue of changed memories, as far as no text must be embedded for it.
+        """Process the queue of changed memories, as far as possible without embedding.
 
-        Vectors of deleted memories and of old texts go, archived memories leave the index, a text
-        that another memory has too takes its vector. Returns ``limit`` at most (``None``: all) of
-        those that need a vector of the serving model. Not ``patient``, it raises
-        ``StorageLocked`` rather than wait for another process that writes.
+        Vectors of deleted memories and of old texts are removed, archived memories leave the index,
+        and a text that another memory also has takes over its vector. Returns at most ``limit``
+        (``None``: all) memories that need a vector of the serving model. If not ``patient``, it
+        raises ``StorageLocked`` instead of waiting for another process that writes.
         """
         pending: list[PendingText] = []
         after = 0
@@ -139,8 +139,8 @@ class VectorService:
             text = PendingText(row.row_id, row.text)
             has_vector = [self._follow(model, text, archived=row.is_archived) for model in models]
             if has_vector[1:] == [False]:
-                # One that was deleted and brought back before anybody looked is still in its index,
-                # and waits for a vector of the first model alone.
+                # A memory that was deleted and brought back before the queue was processed is still
+                # in its index, and waits for a vector of the first model only.
                 self._engine.vectors.leave(models[1], [row.row_id])
             if not has_vector or has_vector[0]:
                 done.append(row.row_id)
@@ -150,7 +150,7 @@ class VectorService:
         return pending
 
     def _follow(self, model: EmbeddingModel, pending: PendingText, *, archived: bool) -> bool:
-        """Bring the index up to date with a memory, and return whether it has a vector."""
+        """Update the index for a memory, and return whether it has a vector."""
         vector = self._engine.embeddings.get(model, pending.row_id)
         if vector is None:
             vector = self._engine.embeddings.of_same_text(model.model_id, pending.text)
@@ -166,7 +166,7 @@ class VectorService:
     def restore_indexes(self, *, patient: bool = True) -> None:
         """Build the indexes that are missing.
 
-        A part at a time, between which others write; where this is killed, the next one goes on.
+        This is done in parts, between which others can write; a process after a kill continues.
         """
         if not self.state().lacks_index:
             return
@@ -194,11 +194,11 @@ class VectorService:
             pass
 
     def sort_index(self, changed: int = 0, *, patient: bool = True) -> bool:
-        """Move codes into the cells that they belong in, and return whether any are left.
+        """Move codes to the cells that they belong in, and return whether any are left.
 
-        Four are moved for each that was ``changed``, so that all are long before the next time. New
-        cells are made where the vectors have doubled. That takes seconds of a million, in which
-        nobody waits: the file is not held.
+        Four are moved for each that was ``changed``, so that all are done long before the next
+        time. New cells are made when the number of vectors has doubled. For a million that takes
+        seconds, in which nobody waits: the file is not locked.
         """
         self._make_cells(patient=patient)
         if not self.state().is_unsorted:
@@ -226,10 +226,11 @@ class VectorService:
         durable: bool = True,
         patient: bool = True,
     ) -> int:
-        """Keep vectors with the texts that they were made from, and return how many were kept.
+        """Store vectors with the texts that they were made from, and return how many were stored.
 
-        A text that changed or went meanwhile is left out: it is queued. A model that went
-        meanwhile keeps nothing. Not ``durable``, a power cut may cost them: they are made again.
+        A text that was changed or deleted meanwhile is left out: it is queued. For a model that was
+        removed meanwhile, nothing is stored. If not ``durable``, a power cut may lose them: they
+        are then made again.
         """
         with self._writing(durable=durable, patient=patient):
             state = self._state()
@@ -244,7 +245,8 @@ class VectorService:
             ]
             archived = self._engine.embeddings.archived_among([row_id for row_id, _ in kept])
             self._engine.vectors.enter(model, [entry for entry in kept if entry[0] not in archived])
-            # One that was deleted, brought back and archived before anybody looked is still in it.
+            # A memory that was deleted, brought back and archived before the queue was processed is
+            # still in it.
             self._engine.vectors.leave(model, sorted(archived))
             if model is state.serving:
                 self._engine.embeddings.dequeue([row_id for row_id, _ in kept])
@@ -252,7 +254,7 @@ class VectorService:
             return len(kept)
 
     def of_same_text(self, model_id: int, texts: Collection[str]) -> dict[str, Quantized]:
-        """Return the vectors of a model that there are of these texts."""
+        """Return the existing vectors of a model for these texts."""
         with self._engine.read():
             vectors = {text: self._engine.embeddings.of_same_text(model_id, text) for text in texts}
         return {text: vector for text, vector in vectors.items() if vector is not None}
@@ -264,13 +266,13 @@ class VectorService:
             yield
 
     def refuse(self, refused: Sequence[PendingText]) -> None:
-        """Note that the embedder refused these texts: they wait, and are not asked for again."""
+        """Record that the embedder refused these texts: they stay pending and are not retried."""
         if refused:
             with self._engine.write():
                 self._engine.embeddings.refuse(refused)
 
     def queue_missing(self) -> int:
-        """Queue what has no vector of the serving model, refused texts too.
+        """Queue all memories without a vector of the serving model, including refused texts.
 
         Returns how many were not queued before.
         """
@@ -282,9 +284,9 @@ class VectorService:
     # Migrating --------------------------------------------------------------------------------
 
     def begin(self, model: EmbeddingModel) -> EmbeddingModel:
-        """Start to build vectors of a model beside those that serve, or go on with it.
+        """Start building vectors of a model beside those in use, or continue.
 
-        A half-built model of another kind is dropped. ``model.model_id`` is not looked at.
+        A half-built model of another kind is dropped. ``model.model_id`` is ignored.
         """
         with self._engine.write():
             building = self._state().building
@@ -294,7 +296,7 @@ class VectorService:
                 self._drop(building)
             self._engine.embeddings.add_model(model, now=self._clock())
             begun = self._state().building
-            if begun is not None:  # it has no vectors yet, and so its index is complete
+            if begun is not None:  # it has no vectors yet, so its index is complete
                 self._engine.vectors.begin(begun)
                 self._engine.vectors.build(begun, _BUILT_AT_ONCE)
             begun = self._state().building
@@ -311,10 +313,11 @@ class VectorService:
     def activate(
         self, model_id: int, info: MigrationInfo, *, skipped: Collection[int], until: int
     ) -> bool:
-        """Let searches use the model that was built, in place of the old one, which is dropped.
+        """Let searches use the model that was built, and drop the old one.
 
-        Returns false, and changes nothing, while one of the rows up to ``until`` has no vector, but
-        for those ``skipped``, whose texts the embedder refused. What has none then waits.
+        Returns false, and changes nothing, while one of the rows up to ``until`` has no vector,
+        except for those ``skipped``, whose texts the embedder refused. Later rows without a vector
+        are queued.
         """
         with self._engine.write():
             state = self._state()
@@ -334,14 +337,14 @@ class VectorService:
             return True
 
     def was_rolled_back(self) -> bool:
-        """Return whether the last that happened was that somebody went back to keywords."""
+        """Return whether the last such change was a return to search by keyword."""
         return self._engine.agent.was_rolled_back()
 
     def roll_back(self) -> list[EmbeddingModel]:
-        """Go back to search by keyword: drop all vectors. Returns the models that there were.
+        """Return to search by keyword: drop all vectors. Returns the models that existed.
 
-        Where there are none nothing is changed: who never moved did not go back from anything, and
-        ``auto_migrate`` goes on.
+        Without models nothing changes: a memory that was never migrated was not rolled back, and
+        ``auto_migrate`` continues to apply.
         """
         with self._engine.write():
             models = self._engine.embeddings.models()
@@ -360,9 +363,9 @@ class VectorService:
         self._engine.vectors.drop(model)
 
     def validate(self, model_id: int) -> list[str]:
-        """Return what is wrong with the vectors of a model.
+        """Return the problems of a model's vectors.
 
-        That is damaged ones, an index that does not match them, and memories that a search with
+        They are damaged vectors, an index that does not match them, and memories that a search with
         their own vector does not find.
         """
         with self._engine.read():
@@ -375,7 +378,7 @@ class VectorService:
             return problems
 
     def repair_model(self, model_id: int) -> None:
-        """Drop the wrong vectors of a model, and build its index anew."""
+        """Drop the wrong vectors of a model, and rebuild its index."""
         with self._engine.write():
             for model in self._engine.embeddings.models():
                 if model.model_id == model_id:

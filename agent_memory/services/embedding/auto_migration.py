@@ -82,7 +82,7 @@ class AutoMigration:
         return progress
 
     def roll_back(self) -> bool:
-        """Go back to keyword search; return whether there were vectors."""
+        """Return to keyword search; return whether there were vectors."""
         self._store.refuse_read_only()
         with self._store.alone(busy="this memory is being moved: stop that first"):
             dropped = self._store.vectors.roll_back()
@@ -90,9 +90,9 @@ class AutoMigration:
         return bool(dropped)
 
     def suggestion(self, count: int | None = None) -> str | None:
-        """Suggest a migration where there are enough memories, or another model is set.
+        """Suggest a migration if there are enough memories, or another model is configured.
 
-        ``count`` is how many there are, where that is known.
+        ``count`` is the number of memories, if it is known.
         """
         if message := self._embedding.difference():
             return message
@@ -105,7 +105,7 @@ class AutoMigration:
     # Automatic --------------------------------------------------------------------------------
 
     def follow(self, stored: int = 1, settings: AgentConfig | None = None) -> None:
-        """After a store or a change: embed it, or migrate, if that is set and due. Never fails."""
+        """After a store or a change, embed it, or migrate if enabled and due. Never fails."""
         self._embedding.follow(stored)
         self._suggest(settings)
         with self._starting.bare:
@@ -116,14 +116,14 @@ class AutoMigration:
                 thread = threading.Thread(
                     target=self._migrate_quietly, name="agent-memory-migration", daemon=True
                 )
-                with contextlib.suppress(RuntimeError):  # none can be begun: another time
+                with contextlib.suppress(RuntimeError):  # no thread can be started: another time
                     thread.start()
                     self._thread = thread
                 return
         self._migrate_quietly()
 
     def _suggest(self, settings: AgentConfig | None) -> None:
-        """Publish once, of an open memory, that there are enough memories to migrate."""
+        """Publish, once per open memory, that there are enough memories to migrate."""
         if self._has_suggested:
             return
         if not self._events.has_listeners(None if settings is None else settings.event_log):
@@ -142,7 +142,7 @@ class AutoMigration:
         return (
             self._setting("auto_migrate", settings).auto_migrate
             and self._store.should_migrate(self._threshold())
-            # Whoever went back to keywords wants to stay there, until `migrate` is run.
+            # After a rollback the user wants keyword search, until `migrate` is run.
             and not self._store.vectors.was_rolled_back()
         )
 
@@ -152,7 +152,7 @@ class AutoMigration:
     def _setting(
         self, name: str, settings: AgentConfig | None = None
     ) -> MemoryToolConfig | AgentConfig:
-        """Return the settings that a setting is taken from: ours if it is set, else the file's."""
+        """Return the source of a setting: our configuration if it is set there, else the file's."""
         if name in self._config.model_fields_set:
             return self._config
         return settings or self._store.readable_config()
@@ -167,7 +167,7 @@ class AutoMigration:
             logger().warning("%s", error)
 
     def stop(self) -> None:
-        """Let a migration in the background end with its batch: it goes on with a later store."""
+        """Let a background migration end after its batch: a later store continues it."""
         self._is_stopping.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(_STOPPING_SECONDS)

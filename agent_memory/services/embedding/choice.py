@@ -1,7 +1,7 @@
-"""The choice of the embedder: from what was asked for, what is set, and what the file holds.
+"""The choice of the embedder: from the request, the settings, and what the file holds.
 
 What a file says is data, and may come from anywhere. It names the model that a service is asked
-for, never the service; and no model that would be loaded.
+for, never the service, and no model that would be loaded.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIELDS: Final = {
 
 
 def settings_of(config: MemoryToolConfig, in_file: AgentConfig) -> EmbedderSettings:
-    """Return what was set for embedders: a default of A's is not set, so it does not count."""
+    """Return the settings for embedders; A's defaults are not explicit and do not count."""
     key = config.embedding_api_key
     names = config.model_fields_set & _FIELDS.keys()
     return EmbedderSettings(
@@ -42,25 +42,25 @@ def settings_of(config: MemoryToolConfig, in_file: AgentConfig) -> EmbedderSetti
 
 
 def is_auto(spec: EmbedderSpec) -> bool:
-    """Return whether it was left open which embedder is meant."""
+    """Return whether the choice of the embedder was left open."""
     return isinstance(spec, str) and spec.strip() == "auto"
 
 
 def embedder_to_serve(
     spec: EmbedderSpec, model: EmbeddingModel, settings: EmbedderSettings
 ) -> tuple[EmbedderSpec, EmbedderSettings]:
-    """Return the embedder that is wanted, as it makes vectors like those in the file.
+    """Return the requested embedder, set up to make vectors like those in the file.
 
-    OpenAI's client is asked for the file's model and dimensions, whatever the settings say: a
-    search goes on with them until `migrate` has changed them.
+    OpenAI's client is asked for the file's model and dimensions, whatever the settings say:
+    searches keep using them until `migrate` changes them.
     """
     if is_auto(spec):
-        # The file names an embedder with its model; one that is set is for a migration.
+        # The file names an embedder with its model; a configured model is for a migration.
         spec, settings = _named_in_file(model), replace(settings, model=None)
     is_single = isinstance(spec, str) and "," not in spec
     if not _is_of_openai(model) or (is_single and not _is_openai(spec)):
-        return spec, settings  # with the file's model another embedder would load that
-    # Not as openai:MODEL, for a name is taken apart at its commas.
+        return spec, settings  # with the file's model, another embedder would load that
+    # Not as openai:MODEL, since names are split at commas.
     settings = replace(settings, model=model.model, dimensions=_dimensions_to_ask(model, settings))
     if is_single:
         return "openai", settings
@@ -73,16 +73,17 @@ def embedder_to_serve(
 def embedder_to_migrate_to(
     state: VectorState, settings: EmbedderSettings
 ) -> tuple[EmbedderSpec, EmbedderSettings]:
-    """Return the embedder to migrate to where none is named.
+    """Return the embedder to migrate to if none is named.
 
-    That is OpenAI's where its model is set; else the embedder that a migration began with, or was
-    made with, for OpenAI's client with the model and dimensions of the settings; else ``"auto"``.
+    If OpenAI's model is configured, that is OpenAI's; else the embedder of a migration in progress,
+    or of the last one, for OpenAI's client with the model and dimensions of the settings; else
+    ``"auto"``.
     """
     if settings.model:
         return "openai", settings
     building, current = state.building, state.active
     if building is not None and settings.dimensions is None:
-        return embedder_to_serve("auto", building, settings)  # what was paid for is not thrown away
+        return embedder_to_serve("auto", building, settings)  # keep what was paid for
     current = building or current
     if current is None:
         return "auto", settings
@@ -97,7 +98,7 @@ def embedder_to_migrate_to(
 def difference(
     spec: EmbedderSpec, active: EmbeddingModel, settings: EmbedderSettings
 ) -> str | None:
-    """Say that a migration would go to another of OpenAI's models than that in use, if it would."""
+    """Return a note if a migration would change to a different OpenAI model than the one in use."""
     if is_auto(spec):
         if not (settings.model or _is_openai(active.embedder)):
             return None
@@ -122,16 +123,16 @@ def _is_openai(spec: object) -> bool:
 
 
 def _is_of_openai(model: EmbeddingModel) -> bool:
-    """Return whether OpenAI's client made a file's vectors; of a chain, as far as can be told."""
+    """Return whether OpenAI's client made a file's vectors; for a chain, as far as can be known."""
     members = model.embedder.split(",")
     is_known = model.model in EMBEDDING_MODELS
     return (all if not is_known else any)(_is_openai(member) for member in members)
 
 
 def _dimensions_to_ask(model: EmbeddingModel, settings: EmbedderSettings) -> int | None:
-    """Return the dimensions to ask for, to have vectors like the file's; ``None`` for its own.
+    """Return the dimensions to request for vectors like the file's; ``None`` for the default.
 
-    Many a model that A does not list refuses to be asked: it is not, unless a setting does.
+    Many models that A does not list reject the parameter: it is sent only if configured.
     """
     spec = EMBEDDING_MODELS.get(model.model)
     is_short = spec is not None and model.dimensions != spec["dimensions"]
@@ -139,9 +140,9 @@ def _dimensions_to_ask(model: EmbeddingModel, settings: EmbedderSettings) -> int
 
 
 def _named_in_file(model: EmbeddingModel) -> str:
-    """Return the embedder that a file names, unless it says which model is to be loaded.
+    """Return the embedder that a file names, unless the name says which model to load.
 
-    A file may come from anywhere, and a model from a hub, or a directory, can hold code.
+    A file may come from anywhere, and a model from a hub or a directory can contain code.
     """
     names = [name.strip() for name in model.embedder.split(",")]
     if any(name.startswith("sentence-transformers:") for name in names):

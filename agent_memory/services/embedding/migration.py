@@ -1,8 +1,8 @@
 """The migration to semantic search, or from one model to another, with its lock and its files.
 
 Its steps are B's: a backup of all memories, vectors in batches, the index, checks, the switch. Each
-batch is committed with its vectors and index entries, so that a move that was stopped goes on where
-it was; until the switch, searches go on as before.
+batch is committed with its vectors and index entries, so an interrupted migration continues where
+it stopped; until the switch, searches work as before.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Progress = Callable[[MigrationProgress], None]
 
 BYTES_PER_TOKEN: Final = 4
 _MOST_ROUNDS: Final = 10
-"""Tries to switch with nothing left to embed, while memories are being changed."""
+"""Maximum tries to switch with nothing left to embed, while memories are being changed."""
 _FEW_REFUSED: Final = 20
-"""Refused texts that are no sign yet of an embedder that takes none."""
+"""The number of refused texts that does not yet mean that the embedder refuses everything."""
 _SAME: Final = 0.99
-"""The cosine of two vectors that a steady embedder gives for one text, at least."""
+"""The minimum cosine of two vectors that a consistent embedder returns for the same text."""
 TEXTS_PER_SECOND: Final = 20
-"""A's estimate for a service: 5 s a batch of 100."""
+"""A's estimate for a service: 5 s per batch of 100."""
 
 
 def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> MigrationPlan:
@@ -70,9 +70,9 @@ def plan_of(store: Store, embedder: CheckedEmbedder, *, batch_size: int) -> Migr
 
 @dataclass
 class VectorMigration:
-    """One migration of one memory to an embedder's model. ``run`` it once.
+    """One migration of one memory to an embedder's model. Call ``run`` once.
 
-    ``should_stop`` is asked between batches; a stopped migration goes on when another is run.
+    ``should_stop`` is checked between batches; the next migration continues a stopped one.
     """
 
     store: Store
@@ -86,9 +86,9 @@ class VectorMigration:
     def run(self) -> MigrationProgress:
         """Migrate, and return how it went.
 
-        Raises ``MigrationError`` when the embedder fails or the checks do, and when another
-        process moves this memory already; ``ConfigurationError`` when the embedder turns out to be
-        set up wrong. The memory is as it was then, searches too.
+        Raises ``MigrationError`` if the embedder or the checks fail, or if another process is
+        migrating this memory, and ``ConfigurationError`` if the embedder turns out to be
+        misconfigured. The memory and its searches are then unchanged.
         """
         self.progress = MigrationProgress(plan=self.plan, status="running", started_at=now_utc())
         started = time.monotonic()
@@ -133,9 +133,9 @@ class VectorMigration:
     def _switch(
         self, building: EmbeddingModel, backup: Path | None, started: float, until: int | None
     ) -> None:
-        """Let searches use the new vectors; what was stored meanwhile is embedded at the next use.
+        """Let searches use the new vectors; memories stored meanwhile are embedded at the next use.
 
-        What was changed meanwhile is embedded first, unless that never ends.
+        Memories changed meanwhile are embedded first, unless that never ends.
         """
         for attempt in range(1, _MOST_ROUNDS + 1):
             info = MigrationInfo(
@@ -151,16 +151,16 @@ class VectorMigration:
             until = self._embed_missing(building)
 
     def _embed_missing(self, building: EmbeddingModel) -> int | None:
-        """Embed every memory that there is now and has no vector of the model.
+        """Embed every memory that exists now and has no vector of the model.
 
-        Returns the last of them, or ``None`` when it was stopped before.
+        Returns the row id of the last one, or ``None`` if it was stopped before.
         """
         vectors = self.store.vectors
         after, until = 0, vectors.last_row_id()
-        # One request a step: what was answered must not be lost to the failure of another.
+        # One request per step: its results must not be lost if another request fails.
         step = min(self.plan.batch_size, self.embedder.batch_size)
         stored = vectors.count(building.model_id)
-        vectors.drain_queue(None)  # vectors of old texts go
+        vectors.drain_queue(None)  # drop vectors of old texts
         self._count(stored=stored, embedded=0)
         while batch := vectors.missing(building.model_id, after=after, limit=step):
             if after >= until:
@@ -168,14 +168,14 @@ class VectorMigration:
             after = batch[-1].row_id
             stored += self._embed_batch(building, batch, stored=stored)
             self._refuse_useless(stored)
-            # Only now: a process that stores once, too, gets on by a batch.
+            # Only now: a process that stores just once must make progress by a batch too.
             is_done = after >= until or not vectors.missing(building.model_id, after=after, limit=1)
             if self.should_stop() and not is_done:
                 return None
         return until
 
     def _refuse_useless(self, stored: int) -> None:
-        """Stop where the embedder takes hardly any text, as one that is no embedder does."""
+        """Stop if the embedder refuses most texts, as something that is no embedder does."""
         if len(self._refused) > _FEW_REFUSED and len(self._refused) > stored:
             raise EmbeddingError(
                 f"{self.embedder.name} refused {len(self._refused)} of the first"
@@ -185,7 +185,7 @@ class VectorMigration:
     def _embed_batch(
         self, building: EmbeddingModel, batch: list[PendingText], *, stored: int
     ) -> int:
-        """Embed texts that no memory has a vector of yet, keep all vectors, tell how many."""
+        """Embed texts that no memory has a vector of yet, store all vectors, return how many."""
         vectors = self.store.vectors
         same_texts = vectors.of_same_text(building.model_id, {pending.text for pending in batch})
         new = [pending for pending in batch if pending.text not in same_texts]
@@ -219,10 +219,10 @@ class VectorMigration:
             raise MigrationError(f"the new vectors are not right: {'; '.join(problems[:3])}")
 
     def _unsteady(self, building: EmbeddingModel) -> list[str]:
-        """Say whether the embedder gives another vector each time: asked where that costs nothing.
+        """Report whether the embedder returns different vectors each time, if checking is free.
 
-        Searches would find whatever chance brings, and no other check would tell. One text is
-        enough, and an embedder may cost something without saying so.
+        Searches would find random results, and no other check would notice. One text is enough,
+        since an embedder may cost something without saying so.
         """
         if self.embedder.base_url is not None or self.embedder.cost_per_1k_tokens > 0:
             return []

@@ -1,7 +1,7 @@
-"""The embedder of one open memory: vectors of queries, and of memories that wait for theirs.
+"""The embedder of one open memory: vectors of queries, and of memories that still need theirs.
 
-Nothing here lets a search or a store fail or hang. A provider is waited for so long and no longer;
-one that failed is left alone for a while; meanwhile memories are found by keyword, and wait.
+Nothing here lets a search or a store fail or hang. A provider gets a limited time to answer; after
+a failure it is not called for a while. Meanwhile memories are found by keyword, and stay pending.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from agent_memory.storage.records import QueryVector
 Result = TypeVar("Result")
 
 REST_SECONDS: Final = 30.0
-"""How long a provider that failed is left alone: a thousand stores must not each wait for it."""
+"""How long a provider is not called after a failure: a thousand stores must not all wait."""
 _FEW: Final = 10
-"""Vectors that may be made again after a power cut rather than waited for."""
+"""So few vectors are made again after a power cut, rather than waiting for the disk."""
 
 
 class EmbeddingService:
     """The embedder of one open memory. Threads may share it.
 
-    ``spec`` says which embedder is wanted; ``"auto"`` is the one that made the file's vectors.
-    ``settings`` returns what is set for embedders that are named, as it is now.
-    ``timeout_seconds`` is how long a search waits for it at most, and a store after its commit for
-    each batch. A local model that takes longer to load goes on loading, and serves the next one.
+    ``spec`` is the requested embedder; ``"auto"`` is the one that made the file's vectors.
+    ``settings`` returns the current settings for embedders that are named. ``timeout_seconds`` is
+    the maximum time a search waits for it, and a store, after its commit, for each batch. A local
+    model that takes longer to load continues loading, and serves the next call.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class EmbeddingService:
         self._pid = os.getpid()
         self._making = fork_safety.Lock()
         self._catching_up: dict[int, object] = {}
-        """What stands for the one who does, by process."""
+        """A token for whoever is catching up, by process."""
         self._embedder: CheckedEmbedder | None = None
         self._stuck: threading.Thread | None = None
         self._resting_until = 0.0
@@ -97,7 +97,7 @@ class EmbeddingService:
     # Searching --------------------------------------------------------------------------------
 
     def of_query(self, query: str) -> QueryMeaning:
-        """Return a query's vector, having caught up with what waits, within the timeout."""
+        """Return a query's vector, after processing pending memories, within the timeout."""
         state = self._vectors.state()
         if state.active is None:
             return QueryMeaning()
@@ -115,7 +115,7 @@ class EmbeddingService:
         return QueryMeaning(vector, degraded, (time.monotonic() - started) * 1000)
 
     def difference(self) -> str | None:
-        """Say that searches use another of OpenAI's models than the one that is set, if so."""
+        """Return a note if searches use a different OpenAI model than the configured one."""
         active = self._vectors.state().active
         return None if active is None else self._difference(active)
 
@@ -135,7 +135,7 @@ class EmbeddingService:
         return QueryVector(model, quantize(vector).data)
 
     def _catch_up_quietly(self, state: VectorState, *, seconds: float) -> list[str]:
-        """Embed one batch of what waits; return a warning about the rest, if any."""
+        """Embed one batch of pending memories; return a warning about the rest, if any."""
         try:
             if state.lacks_index:
                 self._vectors.restore_indexes(patient=False)
@@ -155,8 +155,8 @@ class EmbeddingService:
     def follow(self, stored: int) -> None:
         """Embed what was just stored or changed, if vectors are in use. It never fails.
 
-        It takes the timeout for each batch of as many memories as were ``stored``, at most: a
-        backlog is worked off by and by.
+        It takes at most the timeout for each batch of as many memories as were ``stored``: a
+        backlog is processed gradually.
         """
         if (self._spec is None and self._embedder is None) or self._is_resting():
             return
@@ -176,10 +176,10 @@ class EmbeddingService:
             logger().warning("embeddings are made later: %s", error)
 
     def catch_up(self, *, progress: Callable[[int, int], None] | None = None) -> int:
-        """Embed all that waits, and return how many that were.
+        """Embed all pending memories, and return how many there were.
 
-        Raises ``EmbeddingError`` or ``ConfigurationError`` when the embedder cannot; what was
-        embedded until then is kept.
+        Raises ``EmbeddingError`` or ``ConfigurationError`` if the embedder fails; what was embedded
+        until then is kept.
         """
         self._resting_until = 0.0
         active = self._vectors.state().active
@@ -203,7 +203,7 @@ class EmbeddingService:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[bool]:
-        """Return whether no other thread is catching up: it would embed the same texts."""
+        """Yield whether no other thread is catching up: it would embed the same texts."""
         process, this = os.getpid(), object()
         try:
             yield self._catching_up.setdefault(process, this) is this
@@ -217,7 +217,7 @@ class EmbeddingService:
     def _embed_a_batch(
         self, model: EmbeddingModel, *, seconds: float | None, patient: bool = True
     ) -> tuple[int, int]:
-        """Bring the embeddings up to date, embed a batch of what waits.
+        """Bring the embeddings up to date, and embed a batch of pending memories.
 
         Returns how many were embedded, and how many the embedder refused.
         """
@@ -226,7 +226,7 @@ class EmbeddingService:
             self._vectors.sort_index(patient=patient)
             return 0, 0
         embedder = self._embedder_of(model, seconds=seconds)
-        # No more than one request: of one that is cut off by the timeout nothing is kept.
+        # No more than one request: if the timeout cuts it off, nothing of it is kept.
         batch = pending[: embedder.batch_size]
         pairs, refused = self._within(seconds, lambda: embed_texts(embedder, batch))
         for _, vector in pairs:
@@ -239,8 +239,8 @@ class EmbeddingService:
     def embedder_for_migration(self, spec: EmbedderSpec) -> CheckedEmbedder:
         """Return the embedder to migrate to. Raises ``ConfigurationError`` without one.
 
-        ``"auto"`` is the memory's own; where that is ``"auto"`` too, the settings and the file say
-        which, else it is what is at hand.
+        ``"auto"`` is the memory's own; if that is ``"auto"`` too, the settings and the file decide,
+        else it is whatever is available.
         """
         settings = self._settings()
         if is_auto(spec):
@@ -256,20 +256,20 @@ class EmbeddingService:
         return CheckedEmbedder(made, cache_ttl_seconds=self._cache_ttl)
 
     def use(self, embedder: CheckedEmbedder | None) -> None:
-        """Use an embedder from now on, after a migration; or none: the vectors are gone."""
+        """Use an embedder from now on, after a migration; or none, if the vectors are gone."""
         if embedder is not self._embedder:
             self._spent = self.usage
         self._embedder = embedder
         self._resting_until = 0.0
 
     def _embedder_of(self, model: EmbeddingModel, *, seconds: float | None) -> CheckedEmbedder:
-        """Return the embedder that makes vectors of a model, loaded and known to fit."""
+        """Return the embedder that makes vectors of a model, loaded and checked to fit."""
         self._leave_parent()
         embedder = self._embedder
         if embedder is not None and _makes(embedder, model):
             return embedder
 
-        settings = self._settings()  # here, for the other thread has no connection to the file
+        settings = self._settings()  # here, since the other thread has no connection to the file
 
         def make() -> CheckedEmbedder:
             with self._making.bare:
@@ -278,7 +278,7 @@ class EmbeddingService:
                     return loaded  # another thread was faster
                 made = self._make(model, settings)
                 made.load()
-                self._embedder = made  # also when nobody waits for it any more
+                self._embedder = made  # even if nobody waits for it any more
                 return made
 
         return self._within(seconds, make, rests_if_slow=False)
@@ -310,7 +310,7 @@ class EmbeddingService:
     def _within(
         self, seconds: float | None, call: Callable[[], Result], *, rests_if_slow: bool = True
     ) -> Result:
-        """Call, for so long and no longer; after a failure, not at all for a while."""
+        """Call a function with a time limit; after a failure, not at all for a while."""
         if self._is_resting():
             raise EmbeddingError(f"{self._resting_because} (not asked again for a while)")
         if self._stuck is not None and self._stuck.is_alive():
@@ -327,19 +327,19 @@ class EmbeddingService:
             raise
 
     def _bounded(self, seconds: float, call: Callable[[], Result]) -> Result:
-        """Call in a thread of its own, which is left behind if it takes too long."""
+        """Call a function in a thread of its own, which is abandoned if it takes too long."""
         outcome: dict[str, Any] = {}
 
         def run() -> None:
             try:
                 outcome["result"] = call()
-            except BaseException as error:  # noqa: BLE001 - it is raised again by the caller
+            except BaseException as error:  # noqa: BLE001 - raised again by the caller
                 outcome["error"] = error
 
         thread = threading.Thread(target=run, name="agent-memory-embedder", daemon=True)
         try:
             thread.start()
-        except RuntimeError as error:  # too many there are, or Python ends
+        except RuntimeError as error:  # too many threads, or shutdown
             raise EmbeddingError(f"no thread to wait for the embedder in: {error}") from error
         thread.join(max(0.0, seconds))
         if thread.is_alive():
@@ -355,8 +355,8 @@ def embed_texts(
 ) -> tuple[list[tuple[PendingText, Any]], list[PendingText]]:
     """Return texts with their quantized vectors, and those that the provider refused.
 
-    One text that a provider does not take must not keep the others of its batch from being
-    embedded: the batch is halved until that text is alone.
+    One refused text must not keep the others of its batch from being embedded: the batch is halved
+    until that text is alone.
     """
     try:
         vectors = embedder.embed([text.text for text in pending])
@@ -371,7 +371,7 @@ def embed_texts(
 
 
 def model_of(embedder: CheckedEmbedder) -> EmbeddingModel:
-    """Return the model of an embedder, as the file is to hold it; it has no id yet."""
+    """Return the model of an embedder, as the file stores it; it has no id yet."""
     return EmbeddingModel(
         model_id=0,
         model=embedder.model,
@@ -397,7 +397,7 @@ def _sized(vectors: Sequence[array[float]], model: EmbeddingModel) -> Sequence[a
 
 
 def _refuse_other_size(dimensions: int, model: EmbeddingModel) -> None:
-    """Refuse a vector that cannot be compared, of a model that was changed under its name."""
+    """Refuse an incomparable vector, of a model that was changed under its name."""
     if dimensions != model.dimensions:
         raise ConfigurationError(
             f"the stored vectors of {model.model} have {model.dimensions} numbers, the embedder's"

@@ -1,8 +1,8 @@
 """A search for pieces of many texts in gigabytes of raw bytes.
 
-A longer text is known by all its blocks of 24 bytes: the file is cut into blocks as well, and two
-sets are compared, so that a piece is found wherever the text was torn apart. Short texts are looked
-for as they are, all at once. Letters of ASCII are alike in either case.
+A longer text is identified by all its blocks of 24 bytes: the file is cut into blocks as well, and
+two sets are compared, so a piece is found wherever the text was split. Short texts are searched for
+as they are, all at once. ASCII letters match regardless of case.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any, Final
 
 _BLOCK: Final = 24
 CERTAIN: Final = 2 * _BLOCK - 1
-"""Bytes of a longer text that are always found when they stand together."""
+"""The number of adjacent bytes of a longer text that are always found."""
 READ_LENGTH: Final = _BLOCK * 2**17
-"""Bytes that are looked through at a time: blocks must not be cut in two."""
+"""Bytes that are searched at a time: blocks must not be cut in two."""
 _BLOCKS_AT_A_TIME: Final = 200_000
 """Blocks of texts that are held at a time: 30 MB of them."""
 
 Chunks = Callable[[], Iterable[bytes]]
-"""Reads the bytes from their start, ``READ_LENGTH`` at a time but for the last."""
+"""Reads the bytes from their start, ``READ_LENGTH`` at a time except for the last."""
 
 
 class Pieces:
-    """Texts, taken apart for ``find``. A piece is a block of one, or a short one as it is."""
+    """Texts, cut up for ``find``. A piece is a block of one, or a short text as it is."""
 
     def __init__(self, texts: Iterable[bytes]) -> None:
         folded = {text.lower() for text in texts if text}
@@ -33,7 +33,7 @@ class Pieces:
         self._short = frozenset(text for text in folded if len(text) < CERTAIN)
 
     def find(self, chunks: Chunks) -> dict[bytes, int]:
-        """Return the pieces that the bytes hold, and at which byte each was first seen."""
+        """Return the pieces that the bytes contain, and the offset at which each first occurs."""
         offsets = _find_short(self._short, chunks()) if self._short else {}
         for blocks in self._blocks():
             for number, chunk in enumerate(chunks()):
@@ -42,17 +42,17 @@ class Pieces:
                 start = number * READ_LENGTH
                 here = blocks.intersection(struct.iter_unpack(f"{_BLOCK}s", whole))
                 if here:
-                    # Once over the chunk, not once for each: thousands may be in it.
+                    # Once over the chunk, not once for each: it may contain thousands.
                     for place, block in enumerate(struct.iter_unpack(f"{_BLOCK}s", whole)):
                         if block in here:
                             offsets.setdefault(block[0], start + place * _BLOCK)
-                last = folded[-_BLOCK:]  # where the file ends inside a block
+                last = folded[-_BLOCK:]  # if the file ends inside a block
                 if (last,) in blocks:
                     offsets.setdefault(last, start + len(folded) - len(last))
         return offsets
 
     def _blocks(self) -> Iterator[set[tuple[Any, ...]]]:
-        """Yield the blocks of the longer texts, in sets of a size that memory has room for."""
+        """Yield the blocks of the longer texts, in sets that fit into memory."""
         blocks: set[tuple[Any, ...]] = set()
         for text in self._long:
             blocks.update((text[at : at + _BLOCK],) for at in range(len(text) - _BLOCK + 1))
@@ -78,7 +78,7 @@ def _find_short(pieces: frozenset[bytes], chunks: Iterable[bytes]) -> dict[bytes
 
 
 def finder(pieces: Iterable[bytes]) -> Callable[[bytes], dict[bytes, int]]:
-    """Return a function that finds which of the pieces stand in a text, and where each does first.
+    """Return a function that finds which pieces occur in a text, and where each does first.
 
     Pieces and texts must be in lower case.
     """
@@ -92,7 +92,7 @@ def finder(pieces: Iterable[bytes]) -> Callable[[bytes], dict[bytes, int]]:
         while match is not None:
             longest, at = match[0], match.start()
             if longest not in offsets:
-                # A shorter one may begin alike.
+                # A shorter one may begin the same way.
                 for length in range(1, len(longest) + 1):
                     if longest[:length] in piece_set:
                         offsets.setdefault(longest[:length], at)
@@ -103,7 +103,7 @@ def finder(pieces: Iterable[bytes]) -> Callable[[bytes], dict[bytes, int]]:
 
 
 def _branches(pieces: list[bytes], at: int) -> bytes:
-    """Return the pattern of what follows the first ``at`` bytes, which all pieces have alike."""
+    """Return the pattern of what follows the first ``at`` bytes, which all pieces share."""
     ends = len(pieces[0]) == at
     rest = pieces[1:] if ends else pieces
     if not rest:
@@ -121,7 +121,7 @@ def _branches(pieces: list[bytes], at: int) -> bytes:
 
 
 def _alike(pieces: list[bytes], at: int) -> int:
-    """Return how far sorted pieces are alike: as far as the first and the last are."""
+    """Return the length of the prefix that sorted pieces share: that of the first and the last."""
     first, last = pieces[0], pieces[-1]
     most = min(len(first), len(last))
     while at < most and first[at] == last[at]:

@@ -1,6 +1,6 @@
-"""The proof of an erasure: the raw bytes of files, looked through for pieces of what was erased.
+"""The proof of an erasure: the raw bytes of files, searched for pieces of what was erased.
 
-What other memories say as well is no leftover: a piece that is found is looked for in the tables.
+Text that other memories contain as well is no leftover: a piece found is looked up in the tables.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.opening import file_storage
 
 _SHORTEST: Final = 8
-"""Bytes of a text that chance does not make of numbers and vectors."""
+"""The minimum bytes of a text that does not occur by chance in numbers and vectors."""
 _SHORTEST_WORD: Final = 5
-"""Characters of a word that nobody else has."""
+"""The minimum characters of a word that occurs nowhere else."""
 _MOST_PLACES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is left: by file, at which bytes, and in which ``places`` that are no memories.
+    """What is left: by file, the offsets, and the ``places`` that are not memories.
 
-    ``also_in`` has the memories that say a piece of a content, and how many pieces.
+    ``also_in`` has the memories that contain a piece of a content, and how many pieces.
     """
 
     left: dict[Path, list[int]]
@@ -38,7 +38,7 @@ class Verdict:
     also_in: Counter[str] = field(default_factory=Counter)
 
     def lines(self, *, besides: Collection[Path]) -> list[str]:
-        """Return a line for each piece that is left, in all files but those."""
+        """Return a line for each piece that is left, in all files except ``besides``."""
         lines = [f"{place} has a piece of what was erased" for place in self.places]
         for path, offsets in self.left.items():
             if path not in besides:
@@ -52,9 +52,9 @@ class Verdict:
 
 
 class Proof:
-    """Looks through files one after the other, and judges what it found.
+    """Searches files one after the other, and judges what it found.
 
-    ``files`` and ``bytes`` count what was looked through.
+    ``files`` and ``bytes`` count what was searched.
     """
 
     def __init__(self, erased: ErasedText) -> None:
@@ -65,7 +65,7 @@ class Proof:
         self._of_contents: set[bytes] = set()
 
     def look_through_store(self, engine: Engine) -> None:
-        """Look through an open store and its log, from which the rows were removed."""
+        """Search an open store and its log, from which the rows were removed."""
         others = Pieces(_other_texts(engine, self._erased))
         for part in engine.files.raw_parts():
             chunks = partial(engine.files.raw, part, READ_LENGTH)
@@ -73,12 +73,12 @@ class Proof:
             self._seen[part].update(others.find(chunks))
 
     def look_through_rows(self, engine: Engine) -> None:
-        """Look for contents in the rows of a store that is no file."""
+        """Search for contents in the rows of a store that is not a file."""
         self._of_contents.update(self._contents.find(partial(_rows_in_chunks, engine)))
         self.bytes += sum(map(len, _rows_in_chunks(engine)))
 
     def look_through_copy(self, path: Path) -> None:
-        """Look for contents in a file that is not opened. Raises ``StorageError``."""
+        """Search for contents in a file without opening it as a store. Raises ``StorageError``."""
         self._look_through(path, partial(file_storage().raw_of_file, path, READ_LENGTH))
 
     def _look_through(self, path: Path, chunks: Chunks) -> None:
@@ -95,7 +95,7 @@ class Proof:
         return Pieces(text for text in texts if len(text) >= _SHORTEST)
 
     def judge(self, engine: Engine) -> Verdict:
-        """Return which of the pieces no table accounts for."""
+        """Return the pieces that no table accounts for."""
         pieces = self._of_contents.union(*self._seen.values())
         places: list[str] = []
         also_in: Counter[str] = Counter()
@@ -122,7 +122,7 @@ class Proof:
 
 
 def _rows_in_chunks(engine: Engine) -> Iterator[bytes]:
-    """Yield all texts of the rows, as a file of them would be read."""
+    """Yield all texts of the rows, as if read from a file of them."""
     waiting = bytearray()
     for _, _, text in engine.erasure.remaining_texts():
         waiting += text
@@ -133,10 +133,10 @@ def _rows_in_chunks(engine: Engine) -> Iterator[bytes]:
 
 
 def _other_texts(engine: Engine, erased: ErasedText) -> Iterator[bytes]:
-    """Yield what may tell of a memory but for its contents: tags, metadata, words, vectors."""
+    """Yield other traces of a memory than its contents: tags, metadata, words, vectors."""
     for text in erased.strings:
         once = _escaped(text)
-        # In the history, metadata are JSON inside JSON. Another program may write ASCII alone.
+        # In the history, metadata are JSON inside JSON. Another program may write ASCII only.
         forms = (text, once, _escaped(once), json.dumps(text)[1:-1])
         yield from (form for form in map(_bytes, forms) if len(form) >= _SHORTEST)
     yield from erased.vectors

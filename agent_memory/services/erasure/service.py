@@ -1,9 +1,8 @@
 """The erasure of memories for good: from the tables, the file and its log, and its backups.
 
-Deleting keeps a memory's history; erasing does away with that too. In a database of a server the
-rows go, and the receipt says where its operator may still have them. What the library did not write
-itself, such as an export that somebody copied, it cannot reach, nor what a disk keeps of files that
-were rewritten.
+Deleting keeps a memory's history; erasing removes that too. In a server's database the rows are
+removed, and the receipt says where its operator may still have them. Erasure cannot reach what the
+library did not write itself, such as a copied export, nor what a disk keeps of rewritten files.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ _MOST_NAMED: Final = 100
 class _Copies:
     """The files beside a store.
 
-    ``own`` are those that can be erased in, with the ids that they know; ``unreadable`` are those
-    that cannot be opened, and why; ``done`` is what became of each.
+    ``own`` are those that support erasing, with the ids that they contain; ``unreadable`` are those
+    that cannot be opened, and why; ``done`` is the result for each.
     """
 
     own: dict[Path, set[str]] = field(default_factory=dict)
@@ -49,11 +48,11 @@ class _Copies:
     done: dict[Path, ErasedCopy] = field(default_factory=dict)
 
     def holding(self) -> list[Path]:
-        """Return those that know any of the ids."""
+        """Return those that contain any of the ids."""
         return [path for path, known_ids in self.own.items() if known_ids]
 
     def interrupted(self, left: Collection[Path]) -> list[Path]:
-        """Return those that know none of the ids, of the files in which something is left."""
+        """Return those that contain none of the ids, among the files with something left."""
         return [
             path
             for path, known_ids in self.own.items()
@@ -62,7 +61,7 @@ class _Copies:
 
     def reports(self, left: Collection[Path]) -> list[ErasedCopy]:
         """Return the report on each, given the files in which something is left."""
-        # Not the log of a closed file. What cannot be looked at must be reported.
+        # A closed file has no log. A file that cannot be read must be reported.
         paths = [path for path in sorted(self.done) if not _is_gone(path)]
         return [self._report_on(path, is_left=path in left) for path in paths]
 
@@ -79,7 +78,7 @@ class _Copies:
 class _Erasure:
     """One erasure: of which memories, in which session, when.
 
-    ``key`` is what its tombstones are made with; ``text`` collects what the memories said.
+    ``key`` is the key of its tombstones; ``text`` collects what the memories said.
     """
 
     ids: Sequence[str]
@@ -95,13 +94,13 @@ class ErasureService(Service):
     def erase(
         self, memory_ids: Sequence[str], *, backups: bool = False, session_id: str
     ) -> ErasureReceipt:
-        """Remove every trace of some memories, and look for what is left of them.
+        """Remove every trace of some memories, and search for what is left of them.
 
-        With ``backups`` they are erased in the backups beside the file as well, and may be in those
-        alone; without, the receipt tells which of these files still hold something. It takes as
-        long as writing the whole file anew and reading it twice; in a database, as reading all rows
-        twice. If it ends in the middle, either nothing was erased from the file or the rows are
-        gone: ``finish`` does the rest. If only that cannot be done, the receipt says so. Raises as
+        With ``backups``, they are also erased in the backups beside the file, and may exist only
+        there; without, the receipt lists which of these files still contain something. It takes as
+        long as rewriting the whole file and reading it twice; in a database, as reading all rows
+        twice. If it is interrupted, either nothing was erased from the file or the rows are gone:
+        ``finish`` does the rest. If only that step fails, the receipt says so. Raises as
         ``LifecycleVerbs.erase`` does.
         """
         ids = list(dict.fromkeys(memory_ids))
@@ -111,9 +110,9 @@ class ErasureService(Service):
         copies = self.refuse(ids, backups=backups)
         if not self._has_files:
             return self._erase_rows(_Erasure(ids, session_id, self._clock(), new_key(self._engine)))
-        if not backups:  # they are told of alone, the backup before this erasure among them
+        if not backups:  # they are only reported, including the backup before this erasure
             copies = self._copies(ids)
-        file_storage().sweep_copies()  # what a process left that was killed while it looked back
+        file_storage().sweep_copies()  # left by a process killed while it looked back
         if backups:
             side_files.leftovers_of(self._engine, remove=True)
         erasure = _Erasure(ids, session_id, self._clock(), new_key(self._engine))
@@ -124,7 +123,7 @@ class ErasureService(Service):
         return Capability.PROVEN_ERASURE in self._engine.capabilities
 
     def _erase_rows(self, erasure: _Erasure) -> ErasureReceipt:
-        """Erase in a store that is no file, look through the rows that are left, and report."""
+        """Erase in a store that is not a file, search the rows that are left, and report."""
         removed = _remove(self._engine, erasure)
         problems = _problems_of(lambda: self._engine.event_log.forget(erasure.ids))
         proof = Proof(erasure.text)
@@ -136,8 +135,8 @@ class ErasureService(Service):
         return receipt.model_copy(update={"beyond": self._engine.erasure.places_beyond()})
 
     def _erase(self, erasure: _Erasure, copies: _Copies, *, backups: bool) -> ErasureReceipt:
-        """Erase in the copies, if ``backups``, and in the file; look what is left, and report."""
-        # The backups first: until they are done, the file still knows the ids.
+        """Erase in the copies, if ``backups``, and in the file; look for leftovers, and report."""
+        # The backups first: until they are done, the file still has the ids.
         for path in copies.holding() if backups else ():
             copies.done[path] = self._erase_in_copy(path, erasure)
         removed = _remove(self._engine, erasure)
@@ -146,7 +145,7 @@ class ErasureService(Service):
         proof.look_through_store(self._engine)
         self._look_through_copies(proof, copies)
         verdict = proof.judge(self._engine)
-        # An erasure that was interrupted left a backup without the rows, but not written anew.
+        # An interrupted erasure left a backup whose rows are removed but which is not rewritten.
         for path in copies.interrupted(verdict.left.keys()) if backups else ():
             copies.done[path] = self._erase_in_copy(path, erasure)
         traces = problems + verdict.lines(besides=copies.done)
@@ -155,17 +154,17 @@ class ErasureService(Service):
         return receipt.model_copy(update={"with_backups": backups, "backups": reports})
 
     def tombstones(self) -> list[Tombstone]:
-        """Return what is known as erased, oldest first."""
+        """Return the tombstones, oldest first."""
         return self._engine.tombstones.all()
 
     def remember_erased(self, tombstones: Sequence[Tombstone]) -> None:
-        """Know as erased what another file knows as erased, but for what is here."""
+        """Add the tombstones of another file, except for memories that exist here."""
         if tombstones:
             with self._engine.write():
                 put_in_force(self._engine, tombstones)
 
     def erased_among(self, memories: Iterable[Memory]) -> set[str]:
-        """Return the ids of those of the memories that were erased, or say what was."""
+        """Return the ids of those memories that were erased, or that repeat erased content."""
         with self._engine.read():
             tombstones = Tombstones(self._engine)
             return {
@@ -189,7 +188,7 @@ class ErasureService(Service):
         return copies
 
     def finish(self) -> None:
-        """Complete an erasure that was interrupted: write the file anew, and empty its log.
+        """Complete an erasure that was interrupted: rewrite the file, and empty its log.
 
         Raises ``StorageLocked`` while somebody reads an older state of the file.
         """
@@ -199,7 +198,7 @@ class ErasureService(Service):
     # Copies -----------------------------------------------------------------------------------
 
     def _copies(self, ids: Sequence[str]) -> _Copies:
-        """Look which copies can be opened and hold some of these ids. That changes nothing."""
+        """Determine which copies can be opened and contain some of these ids. Changes nothing."""
         copies = _Copies()
         for path in side_files.copies_of(self._engine.files.path):
             try:
@@ -212,7 +211,7 @@ class ErasureService(Service):
         return copies
 
     def _known_in(self, path: Path, ids: Sequence[str]) -> set[str] | None:
-        """Return which of the ids a copy knows; ``None`` for one that cannot be erased in."""
+        """Return which of the ids a copy contains; ``None`` if it does not support erasing."""
         if path == side_files.rollback_file(self._engine.files.path):
             entry_ids = {str(side_files.id_of(entry)) for entry in side_files.entries_of(path)}
             return entry_ids.intersection(ids)
@@ -235,7 +234,7 @@ class ErasureService(Service):
         return ErasedCopy(path=str(path), erased=True, found=is_left)
 
     def _look_through_copies(self, proof: Proof, copies: _Copies) -> None:
-        """Look through the copies but for the stores that were looked through from within."""
+        """Search the copies, except for the stores that were searched from within."""
         place = self._engine.files.path
         for path in side_files.copies_of(place):
             done = copies.done.setdefault(path, ErasedCopy(path=str(path)))
@@ -284,7 +283,7 @@ def _is_gone(path: Path) -> bool:
 def _erase_in_store(path: Path, erasure: _Erasure) -> bool:
     """Erase in a backup that is a whole store, and return whether something is left there.
 
-    Its schema is brought up to date, without a backup of the backup.
+    Its schema is upgraded, without a backup of the backup.
     """
     with closing(open_engine(path, create=False)) as copy:
         copy.upgrade(now=erasure.now)

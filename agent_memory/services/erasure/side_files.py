@@ -1,4 +1,4 @@
-"""The files beside a store that may hold what it held, and taking entries out of the YAML one."""
+"""The files beside a store that may contain its data, and removing entries from the YAML one."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ _YAML: Final = "scratchpad.yaml"
 _YAML_BACKUP: Final = "scratchpad.yaml.backup"
 _LIST: Final = "memories"
 _HALF_EXPORTS: Final = "*/.exporting"
-"""Where an export into a folder of the agent's writes."""
+"""Where an export into the agent's folder writes."""
 REPLACEMENT_PARTS: Final = ("", *SIDE_FILES, "-kept")
-"""How the names of the files end that a restore or a rebuild makes beside a store."""
+"""The suffixes of the files that a restore or a rebuild creates beside a store."""
 
 IsErased = Callable[[object], bool]
 """Returns whether an entry of the YAML file is to be erased."""
 
 
 def copies_of(place: Path) -> list[Path]:
-    """Return the plain files that the library may have made of a store, but for its log.
+    """Return the plain files that the library may have made from a store, except for its log.
 
-    That is what is in ``backups/``, and beside the store what was set aside or left unfinished, and
-    the YAML files of document A, and what hooks heard that nobody has stored yet. A link is
-    somebody else's.
+    They are the files in ``backups/``, and beside the store: files that were set aside or left
+    unfinished, the YAML files of document A, and what hooks recorded that is not stored yet. A link
+    is somebody else's.
     """
     paths = plain_files(place.parent / _FOLDER)
     heard = place.parent / HOOKS_FOLDER / HEARD_FILENAME
@@ -59,7 +59,7 @@ def copies_of(place: Path) -> list[Path]:
 
 
 def is_store(path: Path, place: Path) -> bool:
-    """Return whether a copy is a whole store: a backup, or one that a restored one replaced."""
+    """Return whether a copy is a whole store: a backup, or one that a restore replaced."""
     if path.parent == place.parent:
         kept = (f"{place.name}.replaced-", f"{place.name}{CUT_OFF}")
         return path.name.startswith(kept) and not path.name.endswith(SIDE_FILES)
@@ -70,22 +70,22 @@ def rollback_file(place: Path) -> Path:
     """Return where the memories are written before a migration: beside their file."""
     if place.name == VECTOR_DB_FILENAME:
         return place.with_name(_YAML_BACKUP)
-    return place.with_name(f"{place.name}.{_YAML_BACKUP}")  # others may be in its directory
+    return place.with_name(f"{place.name}.{_YAML_BACKUP}")  # other stores may be in its directory
 
 
 def replacement_of(place: Path) -> Path:
-    """Return where a restore or a rebuild makes the file that takes a store's place.
+    """Return where a restore or a rebuild creates the file that replaces a store.
 
-    Who makes it holds the lock beside it, which ends in ``-lock``.
+    Its creator holds the lock beside it, whose name ends in ``-lock``.
     """
     return place.with_name(f".{place.name}.restoring")
 
 
 def leftovers_of(engine: Engine, *, remove: bool) -> list[Path]:
-    """Return what processes that were killed left beside a store, and remove it if asked to.
+    """Return what killed processes left beside a store, and remove it if ``remove``.
 
-    That may be all memories: half a backup, rollback file, event log, restore, or export into
-    the agent's folder. What somebody is at work on is none.
+    It may contain all memories: half a backup, rollback file, event log, restore, or export into
+    the agent's folder. Files that somebody is working on are not included.
     """
     place = engine.files.path
     log = EventFile(place).path.name
@@ -108,7 +108,7 @@ def leftovers_of(engine: Engine, *, remove: bool) -> list[Path]:
 
 
 def _half_replacement(place: Path, *, remove: bool) -> list[Path]:
-    """Return what a restore or a rebuild left that was killed, and remove it if asked to."""
+    """Return what a killed restore or rebuild left, and remove it if ``remove``."""
     new = replacement_of(place)
     parts = [beside(new, suffix) for suffix in REPLACEMENT_PARTS]
     if not any(map(os.path.lexists, parts)):
@@ -118,7 +118,7 @@ def _half_replacement(place: Path, *, remove: bool) -> list[Path]:
             left = [part for part in parts if os.path.lexists(part)]
             if remove:
                 remove_files(left)
-    except StorageError:  # it is, or nothing can be written here
+    except StorageError:  # it is running, or nothing can be written here
         return []
     return left
 
@@ -127,7 +127,7 @@ def _half_replacement(place: Path, *, remove: bool) -> list[Path]:
 
 
 def id_of(entry: object) -> object:
-    """Return the id of an entry of a rollback file; ``None`` for what has none."""
+    """Return the id of an entry of a rollback file; ``None`` if it has none."""
     return entry.get("id") if isinstance(entry, dict) else None
 
 
@@ -137,10 +137,10 @@ def entries_of(path: Path) -> Iterator[object]:
 
 
 def take_out(path: Path, is_erased: IsErased) -> bool:
-    """Write a rollback file anew without some entries; return whether there were any.
+    """Rewrite a rollback file without some entries; return whether there were any.
 
-    The rest stays as it is written, to the byte. Raises ``ValidationError``, with the file as it
-    was, where the lines of an entry cannot be told from those of the others.
+    The rest stays as written, to the byte. Raises ``ValidationError``, leaving the file unchanged,
+    if the lines of an entry cannot be told from those of the others.
     """
     lines = _lines_of(path, is_erased)
     if not lines:
@@ -164,7 +164,7 @@ def take_out(path: Path, is_erased: IsErased) -> bool:
 
 
 def _items(path: Path) -> Iterator[tuple[str, int, Any]]:
-    """Yield key, line and value of what stands in a YAML file, the items of a list one by one."""
+    """Yield key, line and value of the items in a YAML file, those of a list one by one."""
     from agent_memory.formats.yaml_reader import read_items  # noqa: PLC0415 - an edge, and 15 ms
 
     for item in read_items(path):
@@ -174,7 +174,7 @@ def _items(path: Path) -> Iterator[tuple[str, int, Any]]:
 
 
 def _lines_of(path: Path, is_erased: IsErased) -> Collection[range]:
-    """Return the lines, from 1, on which the entries stand that are to go."""
+    """Return the lines, from 1, of the entries to remove."""
     begin = [(line, key == _LIST and is_erased(value)) for key, line, value in _items(path)]
     begin.append((2**63, False))
     return [range(line, following) for (line, goes), (following, _) in pairwise(begin) if goes]
@@ -192,7 +192,7 @@ def _write_without(path: Path, kept: Path, lines: Collection[range]) -> None:
 
 
 def _digest(path: Path, is_erased: IsErased) -> bytes:
-    """Return a hash of all that a YAML file tells but for some entries."""
+    """Return a hash of everything in a YAML file except for some entries."""
     digest = hashlib.sha256()
     for key, _, value in _items(path):
         if key == _LIST and (not value or is_erased(value)):

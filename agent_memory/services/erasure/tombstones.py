@@ -1,7 +1,7 @@
-"""Tombstones: what was erased is known by keyed hashes, and does not come back by any way in.
+"""Tombstones: erased memories are known by keyed hashes, so that they cannot come back.
 
 An id is a memory's name, and a content what somebody said. A file, a backup or another store that
-brings either back is history, and is left out. What is said anew is new: it is stored, and its
+brings either back is history, and is left out. What is said again is new: it is stored, and its
 content has no tombstone any more.
 """
 
@@ -36,7 +36,7 @@ _KEY_LENGTH: Final = 16
 class Tombstones:
     """Looks up what was erased, and lifts tombstones, inside one transaction.
 
-    ``ignored`` is for who wants what was erased all the same: then nothing was.
+    ``ignored`` is for callers that want erased memories: then nothing counts as erased.
     """
 
     def __init__(self, engine: Engine, *, ignored: bool = False) -> None:
@@ -48,25 +48,25 @@ class Tombstones:
         return bool(self._keys)
 
     def has_id(self, memory_id: str) -> bool:
-        """Return whether a memory of this id was erased."""
+        """Return whether a memory with this id was erased."""
         return self._erased_at(memory_id) is not None
 
     def has_content(self, content: str, user_id: str | None) -> bool:
-        """Return whether this content about this user was erased, and was not said anew since."""
+        """Return whether this content about this user was erased, and was not said again since."""
         digests = ((key, hash_of_content(key, content, user_id)) for key in self._keys)
         return any(self._table.erased_at(key, digest) is not None for key, digest in digests)
 
     def lift(self, memory_id: str, content: str, user_id: str | None) -> None:
-        """Remove the tombstones of a memory that is stored: it is there, and nothing erased."""
+        """Remove the tombstones of a memory that is stored: it exists, so it is not erased."""
         for key in self._keys:
             self._table.remove(key, hash_of_id(key, memory_id))
             self._table.remove(key, hash_of_content(key, content, user_id))
 
     def refuse(self, memory: Memory, *, said_at: datetime | None, at: tuple[int, ...] = ()) -> None:
-        """Raise ``ValidationError`` for a memory of an erased id that says what was erased.
+        """Raise ``ValidationError`` for a memory with an erased id that repeats erased content.
 
-        Another content is a new memory, and so is one that was ``said_at`` a time after the
-        erasure, if the caller tells. ``at`` is its place in a list.
+        Other content is a new memory, and so is one whose ``said_at``, if set, is after the
+        erasure. ``at`` is its position in a list.
         """
         erased_at = self._erased_at(memory.id)
         if erased_at is None or (said_at is not None and format_time(said_at) >= erased_at):
@@ -84,7 +84,7 @@ class Tombstones:
 
 
 def new_key(engine: Engine) -> bytes:
-    """Return the key with which a store's next tombstones are made: its own, or a random one."""
+    """Return the key for a store's next tombstones: its own, or a random one."""
     keys = engine.tombstones.keys()
     return keys[0] if keys else os.urandom(_KEY_LENGTH)
 
@@ -97,9 +97,9 @@ def mark_erased(
     key: bytes,
     now: datetime,
 ) -> None:
-    """Leave tombstones of erased memories: of their ids, and of what no other memory says.
+    """Leave tombstones for erased memories: their ids, and the content that no other memory has.
 
-    Must run inside ``write()``, when the rows are gone.
+    Must run inside ``write()``, after the rows are removed.
     """
     moment = format_time(now)
     contents = {digest for statement in statements for digest in statement.content_hashes(key)}
@@ -111,9 +111,9 @@ def mark_erased(
 
 
 def put_in_force(engine: Engine, tombstones: Collection[Tombstone]) -> int:
-    """Insert those tombstones that are not of what is there; return how many of them are new.
+    """Insert the tombstones that do not match existing memories; return how many are new.
 
-    Must run inside ``write()``. What is there was not erased here, whatever was erased elsewhere.
+    Must run inside ``write()``. What exists here was not erased here, whatever was elsewhere.
     """
     new = {tombstone for tombstone in tombstones if engine.tombstones.put(tombstone)}
     if not new:
@@ -125,7 +125,7 @@ def put_in_force(engine: Engine, tombstones: Collection[Tombstone]) -> int:
 
 
 def tombstones_in_force(engine: Engine) -> Iterator[Tombstone]:
-    """Yield the tombstones, oldest first, but for those of what is there all the same."""
+    """Yield the tombstones, oldest first, except for those of memories that exist all the same."""
     contradicted = {tombstone for _, tombstone in engine.tombstones.contradicted()}
     for tombstone in engine.tombstones.all():
         if tombstone not in contradicted:
@@ -136,7 +136,7 @@ def tombstones_in_force(engine: Engine) -> Iterator[Tombstone]:
 
 
 def remove_rows(engine: Engine, ids: Sequence[str]) -> RemovedRows:
-    """Remove all rows of some memories, and what the graph has of them alone, from all tables.
+    """Remove all rows of some memories from all tables, and what only they say in the graph.
 
     Must run inside ``write()``.
     """
@@ -151,8 +151,8 @@ def remove_rows(engine: Engine, ids: Sequence[str]) -> RemovedRows:
 def purge(engine: Engine, *, session_id: str, now: datetime) -> Purged:
     """Remove from a store what its tombstones say was erased.
 
-    A memory that said it once, and does no more, stays as it is, and its history begins anew. The
-    file is written anew where anything was removed.
+    A memory that once contained it, but no longer does, stays as it is, and its history starts
+    over. If anything was removed, the file is rewritten.
     """
     with engine.write():
         erased, changed = _erased_in(engine, Tombstones(engine))
@@ -168,7 +168,7 @@ def purge(engine: Engine, *, session_id: str, now: datetime) -> Purged:
 
 
 def _erased_in(engine: Engine, tombstones: Tombstones) -> tuple[set[str], dict[str, RowValues]]:
-    """Return the ids that were erased, and the rows of those whose history alone says what was."""
+    """Return the erased ids, and the rows of memories with erased content only in their history."""
     erased: set[str] = set()
     changed: dict[str, RowValues] = {}
     for statement in engine.erasure.statements() if tombstones else ():

@@ -1,4 +1,4 @@
-"""Changes of the graph, inside one transaction: what is opened, closed or refused."""
+"""Changes of the graph, inside one transaction: relationships opened, closed or refused."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ NOTHING_HOLDS: Final = "there is no such relationship that holds now"
 
 
 class Fact(NamedTuple):
-    """A relationship to be added. ``exclusive``: with no other target at the same time.
+    """A relationship to add. ``exclusive`` means: with no other target at the same time.
 
-    While that is ``None``, ``EXCLUSIVE`` says. ``valid_from`` is when it began, else now.
+    If that is ``None``, ``EXCLUSIVE`` decides. ``valid_from`` is when it began; by default, now.
     """
 
     source: str
@@ -58,13 +58,14 @@ class Outcome:
 
 
 class GraphChanges:
-    """Changes of one user's graph that are read from some memories, or made by hand.
+    """Changes of one user's graph, read from some memories or made by hand.
 
-    Must run inside ``write()``. ``user_id`` is whose graph; ``None`` is that of the memories, or
-    the agent's own. What all memories say together changes, and what those of the same run say.
-    ``only_run`` is of who may read that run alone: what is decided, and what is told of it, then
-    follows from what its memories say. Raises ``MemoryNotFound`` for a memory that is not there, or
-    is another user's, and ``ValidationError`` for memories of several users.
+    Must run inside ``write()``. ``user_id`` is the owner of the graph; ``None`` is the user of the
+    memories, or the agent itself. The changes apply to what all memories say together, and to what
+    those of the same run say. ``only_run`` is set for callers who may read only that run: what is
+    decided and reported then depends only on the run's memories. Raises ``MemoryNotFound`` for a
+    memory that does not exist or is another user's, and ``ValidationError`` for memories of several
+    users.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class GraphChanges:
         confidence: float | None = None,
         aliases: Sequence[str] = (),
     ) -> str:
-        """Return the id of the entity of this name, which is made if there is none.
+        """Return the id of the entity with this name, which is created if needed.
 
         ``kind`` is its type. Raises ``ValidationError`` for an alias that another one has.
         """
@@ -165,7 +166,7 @@ class GraphChanges:
         self._engine.graph.add_alias(entity_id, alias, self._key(alias), memory_id)
 
     def _is_known(self, entity_id: str, name: str) -> bool:
-        """Return whether who is told may know that an entity has a name."""
+        """Return whether the caller may know that an entity has a name."""
         if self._only_run is None:
             return True
         views = self._engine.graph.entities(
@@ -180,7 +181,7 @@ class GraphChanges:
         return self._engine.graph.find(self._key(clean_name(name)), self.user_id)
 
     def _link(self, kind: str, of: str, statements: Mapping[str, Mapping[str, object]]) -> None:
-        """Record which memories this was read from, with what each says, or that it needs none."""
+        """Record the memories this was read from, with what each says, or that it needs none."""
         for memory_id, change_id in self._sources.items():
             times = {"created_at": self._now, "updated_at": self._now}
             statement = {**statements[memory_id], **times}
@@ -236,10 +237,10 @@ class GraphChanges:
     def _others(
         self, fact: Fact, source: str, relationship: str, target: str, start: str, run: str | None
     ) -> tuple[str | None, list[str]]:
-        """Return when a fact ends, and the ids of what ends with it, as a run says, or all say.
+        """Return when a fact ends, and the ids of what it ends, according to a run or to all.
 
-        Other targets of an exclusive relationship cannot hold beside it. What began later than the
-        fact stays: then the fact ends there.
+        Other targets of an exclusive relationship cannot hold beside it. Relationships that began
+        later than the fact stay: then the fact ends when the first of them begins.
         """
         if not (relationship in EXCLUSIVE if fact.exclusive is None else fact.exclusive):
             return None, []
@@ -251,7 +252,7 @@ class GraphChanges:
     def _same(self, source: str, relationship: str, target: str) -> str | None:
         """Return the open relationship that is stated again, unless it is another run's own.
 
-        What was said by hand in a run is known there, without memories: it is mixed with nothing.
+        What was added by hand in a run is known only there, without memories: it stays apart.
         """
         own = {self._run_id} if not self._sources else set(self._run_of.values())
         for edge_id, _, _, run_by_hand in self._engine.graph.open_edges(
@@ -298,7 +299,7 @@ class GraphChanges:
     # C's instructions -------------------------------------------------------------------------
 
     def apply(self, update: GraphUpdate, *, at: datetime | None = None) -> GraphChange:
-        """Apply one instruction; the result says whether it was refused, or done otherwise."""
+        """Apply one instruction; the result says whether it was refused, or done differently."""
         change = GraphChange(
             action=update.action,
             source=update.source,
@@ -330,7 +331,7 @@ class GraphChanges:
         return {"opened": outcome.edge_id, "closed": closed, "note": note}
 
     def _replaced(self, update: GraphUpdate) -> tuple[list[str], str | None]:
-        """Return what an UPDATE closes, and a note where that is nothing."""
+        """Return what an UPDATE closes, and a note if that is nothing."""
         relationship = clean_relationship(update.relationship)
         old = clean_relationship(update.old_relationship or relationship)
         source, target = self._find(update.source), self._find(update.target)
@@ -365,17 +366,17 @@ class GraphChanges:
         return self._open_edges(source, relationship, target)
 
     def _open_edges(self, source: str, relationship: str, target: str | None = None) -> list[Row]:
-        """Return what holds, as far as who is told may know."""
+        """Return the open relationships that the caller may know about."""
         return self._engine.graph.open_edges(source, relationship, target, run_id=self._only_run)
 
     def stop_saying(self, edge: EdgeView, at: datetime | None) -> None:
-        """Close a relationship as the memories say that are of the same runs, and not for all."""
+        """Close a relationship for the runs of these memories, but not for all."""
         for run in self._runs:
             closing = self._closing(self._start(at))
             self._engine.graph.close_in_run(edge.id, closing, run)
 
     def merge(self, keep: str, other: str) -> str:
-        """Make one of two entities, and return its id; the other's name becomes an alias."""
+        """Merge two entities, and return the id; the other's name becomes an alias."""
         ids = []
         for field_name, name in (("keep", keep), ("other", other)):
             entity_id = self._find(name)
@@ -394,7 +395,7 @@ class GraphChanges:
 
 
 def has_name(entity: EntityView, key: str) -> bool:
-    """Return whether an entity is told of by a name or alias with this key."""
+    """Return whether an entity is shown with a name or alias that has this key."""
     return any(name_key(name, entity.user_id) == key for name in (entity.name, *entity.aliases))
 
 
@@ -404,12 +405,12 @@ def _fact(update: GraphUpdate, at: datetime | None) -> Fact:
 
 
 def no_entity(name: str, value: str) -> ValidationError:
-    """Make the error for a name that no entity has."""
+    """Build the error for a name that no entity has."""
     return ValidationError.of(name, f"there is no entity of the name {value!r:.200}", value)
 
 
 def complete(engine: Engine) -> None:
-    """Give what another program wrote its keys; entities whose names mean the same become one.
+    """Add keys to what another program wrote; entities whose names mean the same are merged.
 
     Must run inside ``write()``.
     """
@@ -436,7 +437,7 @@ def follow(
     """Apply the graph updates of a decision; return what was refused, in words.
 
     A relationship that only this memory stated, and no longer does, is closed. With
-    ``is_confidential`` the result follows from what the memories of its run say.
+    ``is_confidential`` the result depends only on the memories of its run.
     """
     if decision.graph is None or decision.memory is None or outcome.memory_id is None:
         return []
@@ -465,7 +466,7 @@ def follow(
 def _unsaid(edges: list[EdgeView], stated: set[str | None], memory_id: str) -> list[EdgeView]:
     """Return what only this memory stated, and does not state now.
 
-    ``stated`` has the ids of what it states: names may differ, "Alice" be an alias of the user.
+    ``stated`` has the ids of what it states: names may differ, "Alice" may be an alias of the user.
     """
     return [
         edge for edge in edges if edge.source_memory_ids == [memory_id] and edge.id not in stated

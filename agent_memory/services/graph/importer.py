@@ -53,7 +53,7 @@ class GraphImporter:
         is_unsaid = bool(self._tombstones) and self._take_out_erased(values)
         is_entity = entry.section is Section.ENTITY
         if is_unsaid and is_entity:
-            self._unsaid[values["id"]] = values  # unless a relationship is of it
+            self._unsaid[values["id"]] = values  # unless a relationship refers to it
         if is_unsaid:
             return
         self._count += 1
@@ -77,9 +77,9 @@ class GraphImporter:
         self._entity_ids[values["id"]] = entity_id
 
     def _take_out_erased(self, values: dict[str, Any]) -> bool:
-        """Take out what erased memories say; return whether nobody else says it.
+        """Remove what erased memories say; return whether nobody else says it.
 
-        As in an erasure: what others say too stays, but without the words about the time.
+        As in an erasure: what others also say stays, but without the words about the time.
         """
         sources = values.get("sources", [])
         erased = {memory_id for memory_id in sources if self._tombstones.has_id(memory_id)}
@@ -110,7 +110,7 @@ class GraphImporter:
         return {**statement, **dict.fromkeys(_CLOSING, None), "closing_is_undone": 0}
 
     def finish(self) -> list[str]:
-        """Drop what is of memories that were not imported, and return notes for the report."""
+        """Drop what belongs to memories that were not imported, and return notes for the report."""
         if not self._count:
             return []
         if not self._dry_run:
@@ -120,7 +120,7 @@ class GraphImporter:
 
 
 def _with_ids(values: Mapping[str, Any], memory_ids: Mapping[str, str]) -> dict[str, Any]:
-    """Return the fields of a entry, with the ids of memories as they are here."""
+    """Return the fields of an entry, with the ids of memories as they are here."""
     fields = dict(values)
     for name in ("sources", "undone"):
         if name in fields:

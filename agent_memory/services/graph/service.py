@@ -1,4 +1,4 @@
-"""The graph in one agent's file: each method is one transaction, as in ``Store``."""
+"""The graph in one agent's file: one transaction per method, as in ``Store``."""
 
 from __future__ import annotations
 
@@ -34,20 +34,20 @@ from agent_memory.services.unit_of_work import Service, repeated_if_undone
 from agent_memory.storage.change_records import GraphMoment
 
 MOST_SHOWN: Final = 2_000
-"""Entities, and relationships, that a neighbourhood lists: the nearest."""
+"""Maximum entities, and relationships, that a neighbourhood lists: the nearest."""
 _MOST_AROUND: Final = 500
 
 
 class GraphService(Service):
     """The entities and relationships of one file.
 
-    ``only_run`` is the run of who may read that alone, in whose changes it counts.
+    ``only_run`` is set for callers who may read only that run, in whose changes it counts.
     """
 
     only_run: str | None = None
 
     def within_run(self, run_id: str) -> GraphService:
-        """Return this service for who may read the memories of one run alone."""
+        """Return this service for a caller who may read the memories of one run only."""
         narrowed = GraphService(self._engine, self._unit_of_work, self._clock)
         narrowed.only_run = run_id
         return narrowed
@@ -80,7 +80,7 @@ class GraphService(Service):
         user_id: str | None,
         run_id: str | None,
     ) -> EntityView:
-        """Add an entity, or add to one that is there, and return it."""
+        """Add an entity, or add to an existing one, and return it."""
         with self._graph_changes(user_id, run_id, memory_ids) as graph:
             entity_id = graph.entity(name, kind=kind, confidence=confidence, aliases=aliases)
             return self._entities(graph.user_id, [entity_id], run_id=self.only_run)[0]
@@ -118,7 +118,7 @@ class GraphService(Service):
 
     @repeated_if_undone
     def merge(self, keep: str, other: str, *, user_id: str | None) -> EntityView:
-        """Make one of two entities and return it."""
+        """Merge two entities and return the result."""
         with self._graph_changes(user_id) as graph:
             kept = graph.merge(keep, other)
             entities = self._entities(None, [kept])
@@ -128,12 +128,12 @@ class GraphService(Service):
 
     # Reading ----------------------------------------------------------------------------------
 
-    # ``None`` for a user is everybody, for a run all runs.
+    # ``None`` as a user means everybody, as a run all runs.
 
     def entities(
         self, user_id: str | None, run_id: str | None, *, after: str | None = None, limit: int
     ) -> list[EntityView]:
-        """Return the entities of one user's graph, oldest first, or those behind one of them."""
+        """Return the entities of one user's graph, oldest first, or those after one of them."""
         with self._read():
             if after is not None and not self._engine.graph.names([after]):
                 raise ValidationError.of("after", "no entity has this id: begin anew", after)
@@ -157,7 +157,7 @@ class GraphService(Service):
             )
 
     def entity(self, name: str, user_id: str | None, run_id: str | None) -> EntityView | None:
-        """Return the entity that has a name or an alias; of several users', the oldest."""
+        """Return the entity that has a name or an alias; among several users', the oldest."""
         with self._read():
             entities = self._named(name, user_id, run_id)
         return entities[0] if entities else None
@@ -172,7 +172,7 @@ class GraphService(Service):
         include_closed: bool,
         limit: int,
     ) -> list[EdgeView]:
-        """Return what holds, of one entity or of all, oldest first."""
+        """Return the relationships of one entity or of all, oldest first."""
         with self._read():
             when = self._moment(user_id, run_id, as_of)
             among = None if entity is None else self._visible_ids("entity", entity, when)
@@ -200,7 +200,7 @@ class GraphService(Service):
             edges = self._edges_near(when, distances, depth)
             others = [entity_id for entity_id in distances if entity_id not in start]
             names = self._names(when, [*start, *others[:MOST_SHOWN]])
-            if when.run_id is not None:  # of one distance in the order in which the run names them
+            if when.run_id is not None:  # at one distance, in the run's own order
                 places = {entity_id: place for place, entity_id in enumerate(names)}
                 others.sort(
                     key=lambda entity_id: (distances[entity_id], places.get(entity_id, len(places)))
@@ -248,7 +248,7 @@ class GraphService(Service):
         depth: int,
         as_of: datetime | None,
     ) -> GraphPath:
-        """Return a shortest way between two entities, looked for from both of them."""
+        """Return a shortest path between two entities, searched from both of them."""
         with self._read():
             when = self._moment(user_id, run_id, as_of)
             start = self._visible_ids("source", source, when)
@@ -270,7 +270,7 @@ class GraphService(Service):
     def _way_back(
         self, when: GraphMoment, entity_id: str, distances: dict[str, int]
     ) -> tuple[list[str], str]:
-        """Return the relationships from an entity back to where the distances begin, and its id."""
+        """Return the relationships from an entity back to distance 0, and the id of that end."""
         way = []
         while distance := distances[entity_id]:
             nearer = [nearer_id for nearer_id, steps in distances.items() if steps == distance - 1]
@@ -282,7 +282,7 @@ class GraphService(Service):
         return way, entity_id
 
     def _way(self, when: GraphMoment, start: str, ids: Sequence[str]) -> GraphPath:
-        # One by one: what holds by several rows is told as the first of them.
+        # One by one: if several rows state it, it is shown as the first of them.
         edges = [self._engine.graph.edges(when, ids=[edge_id])[0] for edge_id in ids]
         names = [self._names(when, [start])[start][0]]
         for edge in edges:
@@ -293,12 +293,12 @@ class GraphService(Service):
     def everything(
         self, user_id: str | None, run_id: str | None, as_of: datetime | None
     ) -> tuple[list[EntityView], list[EdgeView]]:
-        """Return the whole graph as it stands at one moment; without ``as_of`` all times of it."""
+        """Return the whole graph as of one moment; without ``as_of``, at all times."""
         with self._read():
             when = self._moment(user_id, run_id, as_of)
             edges = self._engine.graph.edges(when, at_any_time=as_of is None)
             entities = self._entities(user_id, None, run_id=run_id)
-            # At a time in the past, what only memories that are gone now spoke of.
+            # For a time in the past, also what only memories that no longer exist mentioned.
             seen = {entity.id for entity in entities}
             ends = {end for edge in edges for end in (edge.source_id, edge.target_id)}
             entities += self._engine.graph.entities(
@@ -312,7 +312,7 @@ class GraphService(Service):
     def related_memory_ids(
         self, query: str, user_id: str | None, run_id: str | None, *, limit: int
     ) -> list[str]:
-        """Return the memories behind what holds at the entities that a query names, best first."""
+        """Return the memories behind relationships of entities that a query names, best first."""
         words = _query_words(query)
         scored: dict[str, float] = {}
         with self._read():
@@ -341,7 +341,7 @@ class GraphService(Service):
     def _around(
         self, ids: Sequence[str], user_id: str | None, run_id: str | None
     ) -> Iterator[tuple[float, list[EdgeView]]]:
-        """Yield what holds at some entities, and at their neighbours, each with what it counts."""
+        """Yield the relationships of some entities, and of their neighbours, each with a weight."""
         when = self._moment(user_id, run_id, None)
         look = partial(self._engine.graph.edges, when, limit=_MOST_AROUND)
         near = look(among=ids)
@@ -377,23 +377,23 @@ class GraphService(Service):
         return list(self._engine.graph.find_all([name_key(name, user_id)], user_id))
 
     def _named(self, name: str, user_id: str | None, run_id: str | None) -> list[EntityView]:
-        """Return the entities that have a name: of a run those that its memories call so."""
+        """Return the entities with a name; within a run, those that its memories call so."""
         views = self._entities(user_id, self._ids(name, user_id), run_id=run_id)
         if run_id is None:
             return views
         return [view for view in views if has_name(view, name_key(name, view.user_id))]
 
     def _names(self, when: GraphMoment, ids: Sequence[str]) -> Mapping[str, tuple[str, str | None]]:
-        """Return the names and types of entities, as a run's memories have them if it is of one."""
+        """Return the names and types of entities; within a run, as its memories have them."""
         if when.run_id is None:
             return self._engine.graph.names(ids)
         views = self._entities(when.user_id, ids, run_id=when.run_id)
         return {view.id: (view.name, view.type) for view in views}
 
     def _visible_ids(self, field: str, name: str, when: GraphMoment) -> list[str]:
-        """Return the entities of a name that can be seen, for the past all that there are.
+        """Return the visible entities with a name; for the past, all of them.
 
-        Of a run only those that its memories speak of now. Raises ``ValidationError`` where there
+        Within a run, only those that its memories mention now. Raises ``ValidationError`` if there
         is none.
         """
         if when.is_past and when.run_id is None:
@@ -406,9 +406,9 @@ class GraphService(Service):
 
 
 _MOST_WORDS: Final = 200
-"""Words of a query that are looked at."""
+"""Maximum words of a query that are checked."""
 _LONGEST_RUN: Final = 6
-"""Words of a query that are looked at as one name."""
+"""Maximum words of a query that are checked as one name."""
 _MARKS: Final = re.compile(r"^[\W_]+|(?:['\u2019]s)?[\W_]*$")
 _IN_NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
 """What no engine can be asked for: half of a surrogate pair ended a search with SQLite's error."""
@@ -416,14 +416,14 @@ _OWN: Final = frozenset({"i", "me", "my", "mine", "myself", "user"})
 
 
 def _query_words(query: str) -> list[str]:
-    """Return the words of a query in lower case, without the marks around them."""
+    """Return the words of a query in lower case, without surrounding punctuation."""
     words = _IN_NO_TEXT.sub(" ", query).lower().split()[:_MOST_WORDS]
     bare = (_MARKS.sub("", word) for word in words)
     return [word for word in bare if word]
 
 
 def _keys_of(words: Sequence[str]) -> list[str]:
-    """Return the keys of all names that words in a row may be."""
+    """Return the keys of all names that adjacent words may form."""
     runs = {
         name_key(" ".join(words[start:end]))
         for start in range(len(words))

@@ -1,4 +1,4 @@
-"""The lifecycle of memories: archive, delete, tidy, undo, reject; each method a transaction."""
+"""The lifecycle of memories: archive, delete, tidy, undo, reject; one transaction per method."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class LifecycleService(Service):
     def archive(
         self, memory_ids: Sequence[str], *, archived: bool, session_id: str
     ) -> list[Memory]:
-        """Archive memories, or bring them back, all or none, and return them as they are now."""
+        """Archive memories or bring them back, all or none, and return the updated memories."""
         ids = list(dict.fromkeys(memory_ids))
         with self._unit_of_work.write() as now:
             for memory_id in ids:
@@ -65,7 +65,7 @@ class LifecycleService(Service):
 
     @repeated_if_undone
     def merge(self, keep: str, others: Sequence[str], *, session_id: str) -> Memory:
-        """Add to a memory what others have beyond it, delete those, and return it as it is now."""
+        """Merge what other memories add into one, delete them, and return the updated memory."""
         with self._unit_of_work.write() as now:
             with recorded(self._engine, "merge", session_id, now):
                 for memory_id in others:
@@ -76,7 +76,7 @@ class LifecycleService(Service):
             return memory_of(self._engine, keep)
 
     def limits_passed(self) -> list[str]:
-        """Return which soft limits are passed."""
+        """Return the soft limits that are exceeded."""
         policy = self._policy()
         if policy is None:
             return []
@@ -85,8 +85,8 @@ class LifecycleService(Service):
 
     @repeated_if_undone
     def tidy(self, *, dry_run: bool, session_id: str) -> TidyReport:
-        """Archive what the agent's policy says, or only report what that would be."""
-        self._unit_of_work.flush()  # what a search used a moment ago is used
+        """Archive what the agent's policy asks for, or only report it."""
+        self._unit_of_work.flush()  # so that a search a moment ago counts as use
         with self._engine.read():
             report = self._planned(self._clock(), dry_run=dry_run)
         if dry_run or not report.archived:
@@ -121,9 +121,9 @@ class LifecycleService(Service):
         owner: Owner | None = None,
         whole: bool = False,
     ) -> Undone:
-        """Undo a change, or all of what was done last; of one owner's memories alone.
+        """Undo a change, or everything that was done last; limited to one owner's memories if set.
 
-        ``whole``: with a change all that was done together with it.
+        With ``whole``, the change is undone together with everything done in the same operation.
         """
         with self._unit_of_work.write() as now:
             undone = undo(
@@ -133,7 +133,7 @@ class LifecycleService(Service):
             return undone
 
     def forbid_undo(self, verb: str, *, session_id: str) -> None:
-        """Let ``undo`` take back nothing that was done until now, as after a restore."""
+        """Prevent ``undo`` of anything that was done until now, as after a restore."""
         with self._unit_of_work.write() as now:
             self._engine.operations.record_irreversible(verb, session_id=session_id, now=now)
 
@@ -145,7 +145,7 @@ class LifecycleService(Service):
             return own_change_ids(self._engine, memory_id, owner)
 
     def get_as_of(self, memory_id: str, moment: datetime) -> Memory | None:
-        """Return a memory as it was at a moment, or ``None`` if there was none."""
+        """Return a memory as it was at a moment, or ``None`` if it did not exist."""
         if not is_memory_id(memory_id):
             return None
         with self._engine.read():
@@ -156,27 +156,27 @@ class LifecycleService(Service):
 
     @repeated_if_undone
     def reject(self, text: str, reason: str | None) -> Rejection:
-        """Let no memory that holds a text be stored from now on."""
+        """Refuse to store any memory that contains a text from now on."""
         with self._unit_of_work.write() as now:
             return rejected_values.reject(self._engine, text, reason, now=now)
 
     def holders(self, text: str) -> list[str]:
-        """Return the ids of the memories that hold a text."""
+        """Return the ids of the memories that contain a text."""
         words = words_to_reject(text)
         with self._engine.read():
             return rejected_values.holders(self._engine, words)
 
     def rejections(self) -> list[Rejection]:
-        """Return what is rejected, oldest first."""
+        """Return the rejections, oldest first."""
         return self._engine.rejections.all()
 
     def count_rejected(self) -> int:
-        """Count the memories that hold a rejected value."""
+        """Count the memories that contain a rejected value."""
         with self._engine.read():
             return rejected_values.count_holders(self._engine)
 
     def secrets(self, scanner: SecretScanner | None) -> list[FoundSecrets]:
-        """Return the memories that look like they hold secrets, now or in their history."""
+        """Return the memories that seem to contain secrets, now or in their history."""
         secrets: dict[str, FoundSecrets] = {}
         with self._engine.read():
             for texts in rejected_values.iterate_texts(self._engine):
@@ -193,29 +193,29 @@ class LifecycleService(Service):
 
     @repeated_if_undone
     def lift(self, rejection: int | str) -> bool:
-        """Let a rejected value be stored again; return whether it was rejected."""
+        """Allow a rejected value again; return whether it was rejected."""
         with self._unit_of_work.write():
             return rejected_values.lift(self._engine, rejection)
 
     # Backups ----------------------------------------------------------------------------------
 
     def back_up_before(self, reason: str) -> Path | None:
-        """Back the file up before something destructive, as the agent's settings say.
+        """Back up the file before a destructive operation, as the agent's settings say.
 
-        Returns the path, or ``None`` where the engine keeps no files.
+        Returns the path, or ``None`` if the engine keeps no files.
         """
         if self._engine.read_only:
             raise opened_read_only(self._engine.location)
         if Capability.FILE_BACKUP not in self._engine.capabilities:
-            return None  # who runs the database backs it up
-        # What sets wrong settings aside makes a backup first.
+            return None  # backups are up to whoever runs the database
+        # Resetting invalid settings makes a backup first, so invalid ones must be readable here.
         keep = self._engine.agent.readable_config().backups_kept
         return self._engine.files.back_up_before(reason, now=self._clock(), keep=keep)
 
     def backups(self) -> list[BackupFile]:
         """List the backups of the file, newest first."""
         require(self._engine, Capability.FILE_BACKUP)
-        with self._engine.read():  # which refuses another agent's file in the place of this one
+        with self._engine.read():  # refuses if another agent's file took the place of this one
             return self._engine.files.list_backups()
 
 

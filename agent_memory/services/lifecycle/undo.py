@@ -1,4 +1,4 @@
-"""Undo, and a memory as it was at a moment: both go back along its history."""
+"""Undo, and a memory as of a moment: both go back along its history."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def undo(
     owner: Owner | None = None,
     whole: bool = False,
 ) -> Undone:
-    """Undo one change, or all of what was done last. Must run inside ``write()``.
+    """Undo one change, or everything that was done last. Must run inside ``write()``.
 
-    ``whole`` undoes with a change all of the operation that it belongs to. With an ``owner`` only
-    the changes of this owner's memories are looked at, and undone. It makes changes of its own,
-    which can be undone in turn. Raises ``ValidationError`` when there is nothing to undo, or a
-    later change has to be undone first; then nothing is changed.
+    With ``whole``, a change is undone together with the operation that it belongs to. With an
+    ``owner``, only the changes of this owner's memories are considered and undone. An undo makes
+    changes of its own, which can be undone in turn. Raises ``ValidationError`` if there is nothing
+    to undo, or if a later change has to be undone first; then nothing is changed.
     """
     if change_id is None and (verb := _undo_questions(engine, owner)):
         engine.operations.record_irreversible("undo", session_id=session_id, now=now)
@@ -77,9 +77,9 @@ def undo(
 
 
 def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None:
-    """Return the row that a memory had at a moment, or ``None`` if there was none.
+    """Return the row that a memory had at a moment, or ``None`` if it did not exist.
 
-    Accesses are not in the history: they are those of now. Must run inside a transaction.
+    Accesses are not in the history: they are the current ones. Must run inside a transaction.
     """
     stamp = format_time(moment)
     changes = engine.history.of_memory(memory_id)
@@ -90,7 +90,7 @@ def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None
         later.append(change)
     later.reverse()
     row = _reverted(engine.memory_rows.get(memory_id), later)
-    # What was deleted is told with its version and time: only what was done before that counts.
+    # A deletion is recorded with the version and time: only changes before that count.
     since = list(takewhile(lambda change: change.event != "DELETE", later))
     if row is not None and later:
         if since or not row["updated_at"]:
@@ -103,10 +103,10 @@ def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None
 
 
 def _undo_questions(engine: Engine, owner: Owner | None) -> str | None:
-    """Take back an ``add`` that did nothing but ask, or a ``dismiss``; return the verb.
+    """Take back an ``add`` that only opened reviews, or a ``dismiss``; return the verb.
 
-    ``None`` where that was not the last that was done, or done to the owner's memories, or the
-    questions are all decided.
+    Returns ``None`` if that was not the last operation, or the last on the owner's memories, or if
+    the reviews are all decided.
     """
     if owner is not None:
         last_change = engine.history.last_change_of(owner.user_id, owner.run_id)
@@ -155,8 +155,8 @@ def _changes_to_undo(
 def own_change_ids(engine: Engine, memory_id: str, owner: Owner) -> frozenset[int]:
     """Return the changes of a memory while it was this owner's. Must run inside a transaction.
 
-    Who owned it is told backwards, from what it is now or was when it was deleted: what was done
-    to it before it came to this owner is another's.
+    Ownership is traced backwards, from what the memory is now or was when it was deleted: what was
+    done to it before it came to this owner is another's.
     """
     row = engine.memory_rows.get(memory_id)
     owners = {} if row is None else {name: row[name] for name in _OWNERS}
@@ -177,7 +177,7 @@ def own_change_ids(engine: Engine, memory_id: str, owner: Owner) -> frozenset[in
 def _own_changes_to_undo(
     engine: Engine, change_id: int | None, owner: Owner
 ) -> tuple[str, list[Change]]:
-    """Return what is to be undone of one owner's memories, as ``_changes_to_undo`` does."""
+    """Return what to undo of one owner's memories, as ``_changes_to_undo`` does."""
     newest = change_id or engine.history.last_change_of(owner.user_id, owner.run_id)
     if not newest:
         raise ValidationError.of("undo", "nothing was changed yet", None)
@@ -202,8 +202,8 @@ def _refuse_if_changed_since(
 ) -> None:
     """Refuse to undo what a later change builds upon.
 
-    A later change that was taken back since, by ``undo`` or by hand, is none: what counts is that
-    the memory is as these changes left it, or as it was before them already.
+    A later change that was taken back since, by ``undo`` or by hand, does not count: what matters
+    is that the memory is as these changes left it, or already as it was before them.
     """
     is_whole = any(change.event != "UPDATE" for change in undone_changes)
     touched = frozenset().union(*(change.columns for change in undone_changes))
@@ -223,7 +223,7 @@ def _refuse_if_changed_since(
     while values(row) != values(left):
         change = later.pop()
         row = _reverted(row, [change])
-        # A change of what is as it was left may have been taken back, and cannot be undone again.
+        # A change whose values are as they were left may already be undone, and cannot be again.
         if change.event != "UPDATE" or change.columns & others:
             builds_upon = change
     if builds_upon is not None:
@@ -269,7 +269,7 @@ def _set_row(
         return True
     changes = {name: target[name] for name in HISTORIC if target[name] != row[name]}
     if changes:
-        # What it holds already it may keep: to archive it, or to bring it back, adds nothing.
+        # Values that it already has are allowed: archiving it, or bringing it back, adds nothing.
         admission.refuse_row({"content": "", **changes})
         admission.refuse_move(row, {**row, **changes})
         moment = format_time(now)
@@ -284,17 +284,17 @@ def _set_row(
 
 
 def _has_lost_its_text(values: Mapping[str, Any]) -> bool:
-    """Return whether a damaged history would put nothing in the place of a text."""
+    """Return whether a damaged history would replace a text by nothing."""
     return "content" in values and not str(values["content"] or "").strip()
 
 
 def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> None:
-    """Insert a deleted memory again: with its row id, and into the scratchpad if it was in."""
+    """Insert a deleted memory again, with its row id, and into the scratchpad if it was there."""
     values = {name: target[name] for name in _CREATED if target.get(name) is not None}
     version = values.get("version")
     values["version"] = version + 1 if isinstance(version, int) else 1
     values["updated_at"] = format_time(now)
-    # A row that was deleted before the history kept its number gets another one.
+    # A row that was deleted before the history recorded its number gets another one.
     row_id = target.get("seq")
     if isinstance(row_id, int) and engine.memory_rows.is_free(row_id):
         values["seq"] = row_id
@@ -315,10 +315,10 @@ def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> 
 
 
 def _ask_anew(engine: Engine, deletion: Change, questions: object) -> None:
-    """Put memories in question as they were when a memory was deleted: itself, or by it another.
+    """Reopen reviews as they were when a memory was deleted: of it, or of others because of it.
 
-    Not by a memory that is gone meanwhile, nor one that was changed since, nor by what another
-    program wrote into the history.
+    Skips a review whose replacing memory no longer exists or whose own memory was changed since,
+    and whatever another program wrote into the history.
     """
     import pydantic  # noqa: PLC0415 - slow, and seldom asked for
 
@@ -342,6 +342,6 @@ def _ask_anew(engine: Engine, deletion: Change, questions: object) -> None:
 
 
 def _is_changed(engine: Engine, memory_id: str, since: Change) -> bool:
-    """Return whether a memory was changed after a change of another; to come back is none."""
+    """Return whether a memory was changed after another's change; coming back does not count."""
     later = engine.history.of_memory(memory_id)
     return any(each.event == "UPDATE" and each.change_id > since.change_id for each in later)

@@ -1,4 +1,4 @@
-"""Admission of memories to a store: no rejected value, no more than limits allow, sound rows."""
+"""Admission of memories to a store: no rejected values, limits respected, valid rows."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from agent_memory.models.memory import Memory
 
     Incoming = Memory | Mapping[str, Any]
-    """A memory that is to be stored: a model, or its values by column."""
+    """A memory to store: a model, or its values by column."""
 
 
 class Admission:
     """Checks memories before they are stored, in one transaction.
 
-    The rejections and the limits are read once: most agents have none of either, and then nothing
-    is checked. ``settings`` are the agent's, where the verb has read them already; ``counts``
-    remembers what was admitted where it is not stored: in a dry run.
+    The rejections and the limits are read once: most agents have neither, and then nothing is
+    checked. ``settings`` are the agent's, if the verb has read them already; with ``counts``,
+    admitted memories are counted although they are not stored: in a dry run.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Admission:
 
     @property
     def has_limits(self) -> bool:
-        """Return whether there are limits to how many memories there may be, or how long."""
+        """Return whether there are limits on the number or the length of memories."""
         return self._policy is not None
 
     def refuse(
@@ -54,12 +54,12 @@ class Admission:
         at: tuple[int, ...] = (),
         fields: AbstractSet[str] | None = None,
     ) -> None:
-        """Raise ``RejectedContent`` for a memory that holds a rejected value.
+        """Raise ``RejectedContent`` if a memory contains a rejected value.
 
-        ``at`` is its place in a list, ``fields`` what changes of it, if not all is new.
+        ``at`` is its position in a list, ``fields`` the changed fields, if not all are new.
         """
         if self._rejected_hashes:
-            # Imported where it is needed: most agents reject nothing, and it takes 5 ms.
+            # Imported only if needed: most agents reject nothing, and it takes 5 ms.
             from agent_memory.services.policies import rejected_values  # noqa: PLC0415
 
             rejected_values.refuse_rejected(
@@ -67,7 +67,7 @@ class Admission:
             )
 
     def refuse_move(self, existing: Incoming, changed: Incoming) -> None:
-        """Raise ``LimitReached`` for a change that brings a memory under a limit with no room."""
+        """Raise ``LimitReached`` if a change brings a memory under a limit that has no room."""
         if self._policy is None:
             return
         before, after = _amount_of(existing), _amount_of(changed)
@@ -76,22 +76,22 @@ class Admission:
             self._refuse(kind, count - had_count, size - had_size)
 
     def refuse_row(self, row: Mapping[str, Any]) -> None:
-        """Raise ``RejectedContent`` for a memory, given by column, that holds a rejected value."""
+        """Raise ``RejectedContent`` if a memory, given by column, contains a rejected value."""
         if self._rejected_hashes:
             from agent_memory.services.policies import rejected_values  # noqa: PLC0415 - as above
 
             rejected_values.refuse_rejected_row(self._engine, row, self._rejected_hashes)
 
     def refuse_beyond(self, memory: Incoming) -> None:
-        """Raise ``LimitReached`` for one memory more than there may be."""
+        """Raise ``LimitReached`` if a memory would exceed a limit."""
         if self._policy is not None:
             for kind, (count, size) in _amount_of(memory).items():
                 self._refuse(kind, count, size)
 
     def _refuse(self, kind: MemoryKind, count: int, size: int) -> None:
-        """Raise ``LimitReached`` where there is no room for some more of a kind.
+        """Raise ``LimitReached`` if there is no room for this much more of a kind.
 
-        What is admitted is taken off the room, which is measured once.
+        Admitted memories are subtracted from the room, which is measured only once.
         """
         if self._policy is None:
             return
@@ -112,7 +112,7 @@ class Admission:
 
 
 def _amount_of(memory: Incoming) -> dict[MemoryKind, tuple[int, int]]:
-    """Return, by kind, that it is one memory and its bytes of content; archived ones are free."""
+    """Return, by kind, one memory and its bytes of content; archived ones are not counted."""
     value_of = memory.get if isinstance(memory, Mapping) else partial(getattr, memory)
     if value_of("archived", False):
         return {}
@@ -121,9 +121,9 @@ def _amount_of(memory: Incoming) -> dict[MemoryKind, tuple[int, int]]:
 
 
 def storable_row(row: RowValues, *, moment: str) -> RowValues:
-    """Return a row as ``check --repair`` would mend it, where no import would take it as it is.
+    """Return a row as it is, or repaired as by ``check --repair`` if no import would accept it.
 
-    ``moment`` is the time in place of one that is none.
+    ``moment`` replaces an invalid time.
     """
     from pydantic import ValidationError as PydanticValidationError  # noqa: PLC0415 - as the next
 

@@ -1,4 +1,4 @@
-"""Rejected values: kept out of the memories, and found in those that hold one."""
+"""Rejected values: kept out of the memories, and found in those that contain one."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _LONGEST_PLACE: Final = 80
 
 
 def reject(engine: Engine, text: str, reason: str | None = None, *, now: datetime) -> Rejection:
-    """Reject a value and return its rejection: that which is there, if it was rejected before.
+    """Reject a value and return its rejection: the existing one if it was rejected before.
 
-    Raises ``ValidationError`` for a value without words or of over 1,000, and for a reason that
-    holds a rejected value.
+    Raises ``ValidationError`` for a value without words or with over 1,000, and for a reason that
+    contains a rejected value.
     """
     words = words_to_reject(text)
     words_hash = hash_of(words)
@@ -49,7 +49,7 @@ def reject(engine: Engine, text: str, reason: str | None = None, *, now: datetim
 def lift(engine: Engine, text_or_id: str | int) -> bool:
     """Allow a value again, by its text or the rejection's id; return whether it was rejected.
 
-    A text is a value, whatever it is: ``"7"`` is the word 7, ``7`` the seventh rejection.
+    A text is always a value: ``"7"`` is the word 7, ``7`` is the seventh rejection.
     """
     if isinstance(text_or_id, int):
         return engine.rejections.remove_by_id(text_or_id)
@@ -65,9 +65,9 @@ def refuse_rejected(
     at: tuple[str | int, ...] = (),
     fields: AbstractSet[str] | None = None,
 ) -> None:
-    """Raise ``RejectedContent`` when a memory holds a rejected value.
+    """Raise ``RejectedContent`` if a memory contains a rejected value.
 
-    ``at`` is the memory's place in a list. ``fields`` are those of an update; ``None`` means all.
+    ``at`` is the memory's position in a list, ``fields`` those of an update (``None``: all).
     """
     texts = texts_of(memory, TEXT_FIELDS if fields is None else fields)
     _refuse(engine, texts, rejected_hashes, at)
@@ -88,7 +88,7 @@ def _refuse(
     rejected_hashes: RejectedHashes,
     at: tuple[str | int, ...],
 ) -> None:
-    """Raise the error, of which no word comes from the value, where texts hold one."""
+    """Raise the error if texts contain a rejected value, of which the error has no word."""
     match = find_rejected(texts, rejected_hashes)
     if match is None:
         return
@@ -116,12 +116,12 @@ def _refuse(
 
 
 def allowed_part(text: str, rejected_hashes: RejectedHashes) -> str:
-    """Return a text without the sentences and clauses that hold a rejected value.
+    """Return a text without the sentences and clauses that contain a rejected value.
 
-    A sentence that supposes something goes whole: its clauses are not true alone. Empty where
-    nothing is left, or where the value stands across clauses. A speaker's name stays in front.
+    A hypothetical sentence is removed entirely: its clauses are not true alone. The result is empty
+    if nothing is left, or if the value spans clauses. A speaker's name stays in front.
     """
-    # Imported where they are needed: to compile their patterns takes a sixth of a cold command.
+    # Imported only if needed: compiling their patterns takes a sixth of a cold command.
     from agent_memory.extraction.rules.statements import speaker_and_text  # noqa: PLC0415
     from agent_memory.text.speech_acts import is_supposed  # noqa: PLC0415
 
@@ -153,9 +153,9 @@ def _is_rejected(text: str, rejected_hashes: RejectedHashes) -> bool:
 
 
 def holders(engine: Engine, words: Sequence[str]) -> list[str]:
-    """Return the ids of the memories that hold a value now, archived ones too, oldest first.
+    """Return the ids of the memories that contain a value now, archived ones too, oldest first.
 
-    ``words`` are those of the value, as ``words_of`` returns them; none are in no memory.
+    ``words`` are those of the value, as ``words_of`` returns them; no words are in no memory.
     """
     if not words:
         return []
@@ -170,7 +170,7 @@ def holders(engine: Engine, words: Sequence[str]) -> list[str]:
 
 
 def count_holders(engine: Engine) -> int:
-    """Count the memories that hold any rejected value now, archived ones too."""
+    """Count the memories that contain any rejected value now, including archived ones."""
     rejected_hashes = engine.rejections.hashes_by_length()
     if not rejected_hashes:
         return 0
@@ -195,7 +195,7 @@ def iterate_old_texts(engine: Engine) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 
 def _may_hold(texts: Sequence[str], word: str) -> bool:
-    """Return whether a row may hold a word: in a tenth of the time that it takes to be sure."""
+    """Return whether a row may contain a word: in a tenth of the time of the exact check."""
     content, *rest = texts
     return word in form_of(content) or any("\\" in text or word in form_of(text) for text in rest)
 
@@ -214,7 +214,7 @@ def _texts_of_row(content: str, tags: str, metadata: str, task: str) -> Iterator
 
 
 def _read(text: str) -> object:
-    """Read JSON; what another program has broken is a text as it is."""
+    """Parse JSON; invalid JSON of another program is treated as a text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

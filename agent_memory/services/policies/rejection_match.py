@@ -1,8 +1,8 @@
 """Match texts against rejected values, of which only the hashes are stored.
 
-A value is a row of words, and a text holds it when the same words stand in it in the same order,
-next to each other: "555-1234" is in "call 555 1234 now", "hunter2" is not in "hunter22". So every
-row of as many words is hashed and looked up, whatever stands between the words.
+A value is a sequence of words, and a text contains it if the same words occur in it in the same
+order, next to each other: "555-1234" is in "call 555 1234 now", "hunter2" is not in "hunter22". So
+every sequence of as many words is hashed and looked up, whatever is between the words.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from agent_memory.errors import ValidationError
 from agent_memory.models.memory import Memory
 
 MAX_WORDS: Final = 1_000
-"""Words of a value that can be rejected."""
+"""Maximum words of a value that can be rejected."""
 MAX_REASON_LENGTH: Final = 500
-"""Characters of a reason."""
+"""Maximum characters of a reason."""
 TEXT_FIELDS: Final = frozenset({"content", "tags", "metadata", "task_metadata"})
-"""The fields of a memory that may hold a value."""
+"""The fields of a memory that may contain a value."""
 
 _ASCII_WORDS: Final = {joint: re.compile(f"[a-z0-9{joint}]+") for joint in ("", "_")}
-# What cannot be seen, and so must not part a word: soft hyphens, joiners, marks of direction,
-# variants of an emoji.
+# Invisible characters, which must not split a word: soft hyphens, joiners, direction marks, emoji
+# variation selectors.
 _INVISIBLE: Final = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e0fff]+"
 )
 _ZERO_WIDTH_SPACE: Final = "\u200b"
-"""It parts words where a line may end, or stands within one: texts are read either way."""
-# Scripts without spaces between words, or with endings joined to them: each character is a word.
+"""It separates words where a line may break, or is inside one: texts are read both ways."""
+# Scripts without spaces between words, or with endings attached to them: each character is a word.
 _DENSE: Final = "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
-# Combining marks, the vowels of Hindi and Thai among them, all stand between these.
+# All combining marks, including the vowels of Hindi and Thai, are in this range.
 _MARKS_FROM: Final = 0x300
 _MARKS_UNTIL: Final = 0x1F000
 
@@ -46,7 +46,7 @@ RejectedHashes = Mapping[int, AbstractSet[bytes]]
 
 
 class Rejected(NamedTuple):
-    """A match of a rejected value; ``field`` is where it stands, as ``texts_of`` names it."""
+    """A match of a rejected value; ``field`` is its place, as ``texts_of`` names it."""
 
     field: str
     words_hash: bytes
@@ -56,26 +56,26 @@ class Rejected(NamedTuple):
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in their order, in the one form that all ways to write them have.
+    """Return the words of a text in order, in one form for all ways to write them.
 
-    A word is a run of letters and digits with the marks on them; of a script without spaces between
-    words each character is one. A text without any has its pieces between white
-    space instead ("🎉", "***"); an empty list, when there is nothing to be seen.
+    A word is a run of letters and digits with the marks on them; in a script without spaces between
+    words, each character is one. For a text without any words, its pieces between whitespace are
+    returned instead ("🎉", "***"); an empty list, if nothing in it is visible.
     """
     form = form_of(text)
     return _word(form).findall(form) or form.split()
 
 
 def earlier_words_of(text: str) -> list[str]:
-    """Return the words as they were before ``_`` parted any: files have hashes of these."""
+    """Return the words as they were before ``_`` separated any: files have hashes of these."""
     form = form_of(text)
     return _word(form, "_").findall(form) or form.split()
 
 
 def words_to_reject(text: str) -> list[str]:
-    """Return the words of a value that is to be rejected, or raise ``ValidationError``.
+    """Return the words of a value to reject, or raise ``ValidationError``.
 
-    It has 1 to 1,000 words. The error does not have the value.
+    It must have 1 to 1,000 words. The error does not contain the value.
     """
     if not isinstance(text, str):
         message = f"is a {type(text).__name__}: give the value as a text"
@@ -96,7 +96,7 @@ def words_to_reject(text: str) -> list[str]:
 def check_reason(reason: str | None, rejected_hashes: RejectedHashes) -> str | None:
     """Return the reason if it is valid, or raise ``ValidationError``.
 
-    It has 1 to 500 characters, and no rejected value: only the hash of one may be kept.
+    It must have 1 to 500 characters, and no rejected value: only a value's hash may be kept.
     """
     if reason is None:
         return None
@@ -113,19 +113,19 @@ def check_reason(reason: str | None, rejected_hashes: RejectedHashes) -> str | N
 
 
 def hash_of(words: Iterable[str]) -> bytes:
-    """Return the SHA-256 of words with a space between them: 32 bytes."""
+    """Return the SHA-256 of words joined by a space: 32 bytes."""
     return hashlib.sha256(_encoded(" ".join(words))).digest()
 
 
 def form_of(text: str) -> str:
-    """Return a text in lower case, in Unicode's compatible form, without what cannot be seen.
+    """Return a text casefolded, in Unicode's compatibility form, without invisible characters.
 
-    Each word of ``words_of`` stands in it as it is.
+    Each word of ``words_of`` occurs in it unchanged.
     """
     if text.isascii():
         return text.lower()
     text = unicodedata.normalize("NFKC", _INVISIBLE.sub("", text)).casefold()
-    return unicodedata.normalize("NFKC", text)  # casefold() takes some letters apart
+    return unicodedata.normalize("NFKC", text)  # casefold() decomposes some letters
 
 
 def _encoded(text: str) -> bytes:
@@ -139,7 +139,7 @@ def _word(form: str, joint: str = "") -> re.Pattern[str]:
 
 @cache
 def _any_word(joint: str) -> re.Pattern[str]:
-    r"""Compile the pattern of a word when it is needed: ``\w`` alone has no combining marks."""
+    r"""Compile the pattern of a word on first use: ``\w`` alone has no combining marks."""
     letters = map(chr, range(_MARKS_FROM, _MARKS_UNTIL))
     combining = [letter for letter in letters if unicodedata.category(letter)[0] == "M"]
     is_dense = re.compile(f"[{_DENSE}]").match
@@ -150,7 +150,7 @@ def _any_word(joint: str) -> re.Pattern[str]:
 
 
 def _rows(text: str) -> Iterator[Sequence[str]]:
-    """Yield the words of a text, and each row of pieces without a word in them."""
+    """Yield the words of a text, and each sequence of pieces without a word in them."""
     if _ZERO_WIDTH_SPACE in text:
         yield from _rows(text.replace(_ZERO_WIDTH_SPACE, " "))
     form = form_of(text)
@@ -169,11 +169,11 @@ def _rows(text: str) -> Iterator[Sequence[str]]:
 
 
 def texts_of(memory: Memory, fields: AbstractSet[str] = TEXT_FIELDS) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a memory that may hold a value, each with where it stands.
+    """Yield the texts of a memory that may contain a value, each with its place.
 
-    Those are its content, tags, metadata (keys and whole numbers too), and the outcome and the
-    blockers of a task; ``fields`` may name some of ``TEXT_FIELDS``. The places are like
-    ``content``, ``tags[0]`` and ``metadata.contact.phones[1]``; a key's is that of its mapping.
+    They are its content, tags, metadata (including keys and whole numbers), and the outcome and the
+    blockers of a task; ``fields`` may select some of ``TEXT_FIELDS``. Places look like ``content``,
+    ``tags[0]`` and ``metadata.contact.phones[1]``; the place of a key is that of its mapping.
     """
     if "content" in fields:
         yield "content", memory.content
@@ -188,7 +188,7 @@ def texts_of(memory: Memory, fields: AbstractSet[str] = TEXT_FIELDS) -> Iterator
 
 
 def texts_in(place: str, value: object) -> Iterator[tuple[str, str]]:
-    """Yield the texts in JSON data, however deep, each with its place; those of keys come first."""
+    """Yield the texts in JSON data of any depth, each with its place; those of keys come first."""
     waiting = [(place, value)]
     while waiting:
         here, value = waiting.pop()
@@ -208,9 +208,9 @@ def texts_in(place: str, value: object) -> Iterator[tuple[str, str]]:
 def find_rejected(
     texts: Iterable[tuple[str, str]], rejected_hashes: RejectedHashes
 ) -> Rejected | None:
-    """Return the first rejected value that texts hold, ``None`` if they hold none.
+    """Return the first rejected value that texts contain, or ``None``.
 
-    ``texts`` have a name each, as those of ``texts_of`` do.
+    Each of the ``texts`` has a name, as those of ``texts_of`` do.
     """
     if not rejected_hashes:
         return None
@@ -223,7 +223,7 @@ def find_rejected(
 
 
 def _first_rejected(words: Sequence[str], rejected_hashes: RejectedHashes) -> bytes | None:
-    """Return the hash of the first row of words that is rejected."""
+    """Return the hash of the first rejected sequence of words."""
     line = _encoded(" ".join(words))
     starts: list[int] = []
     end = 0

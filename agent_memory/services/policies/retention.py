@@ -17,7 +17,7 @@ from agent_memory.storage.change_records import Amount, Usage
 from agent_memory.storage.engine import Engine
 
 _SUGGESTED: Final = 3
-"""Memories that are suggested for the archive when a hard limit is reached."""
+"""The number of memories suggested for the archive when a hard limit is reached."""
 _NOUNS: Final = {
     MemoryKind.CORE: ("core memory", "core memories"),
     MemoryKind.LEARNING: ("learning", "learnings"),
@@ -34,10 +34,10 @@ _Chosen = dict[int, tuple[Usage, str]]
 def plan(
     engine: Engine, policy: RetentionPolicy, *, now: datetime
 ) -> tuple[list[TidyItem], list[str]]:
-    """Return what ``policy`` archives now, and which limits are passed all the same, and why.
+    """Return what ``policy`` archives now, and the limits that stay exceeded, with the reason.
 
     First the learnings that were not used for long, then the tasks completed long ago, then what
-    is over the soft limits, kind by kind; each least recently used first. Of tasks over their
+    exceeds the soft limits, kind by kind; each least recently used first. Of tasks over their
     limit, completed ones go before the others (E). Must run inside a transaction.
     """
     chosen, notes = _choose(engine, policy, now=now)
@@ -88,7 +88,7 @@ def _kinds_of(policy: RetentionPolicy) -> set[MemoryKind]:
 
 
 def _limits(policy: RetentionPolicy) -> list[tuple[MemoryKind, KindLimit]]:
-    """Return the limits that limit anything, always in the same order."""
+    """Return the limits that are set, always in the same order."""
     return [
         (kind, limit)
         for kind in MemoryKind
@@ -102,13 +102,13 @@ def _days_before(now: datetime, days: int) -> datetime:
 
 
 def _completions(uses: Iterable[Usage]) -> Iterator[tuple[int, datetime]]:
-    """Yield the rows of the completed tasks that may go, and when each was completed."""
+    """Yield the rows of the completed tasks that may be archived, and when each was completed."""
     for use in uses:
         if use.task is None or use.is_kept:
             continue
         try:
             task = TaskMetadata.model_validate_json(use.task)
-        except ValueError:  # another program wrote it: nobody can tell that the task is done
+        except ValueError:  # written by another program: unclear whether the task is done
             continue
         if task.status is TaskStatus.COMPLETED:
             yield use.row_id, task.completed_at or read_stored_time(use.updated_at)
@@ -134,7 +134,7 @@ def _outlived(
 def _surplus(
     uses: Sequence[Usage], completed: Mapping[int, datetime], kind: MemoryKind, limit: KindLimit
 ) -> _Chosen:
-    """Choose the least used beyond a limit, as far as they may go."""
+    """Choose the least used memories beyond a limit, among those that may be archived."""
     left = _amount(uses)
     going: _Chosen = {}
     for use in sorted(uses, key=lambda use: use.row_id not in completed):
@@ -181,11 +181,11 @@ def _why_kept(policy: RetentionPolicy, limit: KindLimit) -> str:
 def refuse_beyond(
     engine: Engine, policy: RetentionPolicy, adding: Mapping[MemoryKind, tuple[int, int]]
 ) -> None:
-    """Raise ``LimitReached`` when what is to come in would pass a hard limit.
+    """Raise ``LimitReached`` if incoming memories would exceed a hard limit.
 
-    ``adding`` has, by kind, how many memories come in and how many bytes of content; what does not
-    grow is not refused, however many there are. Must run inside ``write()``, before they are
-    stored; asks the file nothing where no hard limit is concerned.
+    ``adding`` has, by kind, how many memories and how many bytes of content come in; a kind that
+    does not grow is not refused, however large it is. Must run inside ``write()``, before they are
+    stored; reads nothing from the file if no hard limit is concerned.
     """
     concerned = [
         (kind, limit)
@@ -216,10 +216,10 @@ def refuse_beyond(
 def refuse_return(
     engine: Engine, policy: RetentionPolicy | None, memory_ids: Sequence[str]
 ) -> None:
-    """Raise ``LimitReached`` when bringing memories back would pass a hard limit.
+    """Raise ``LimitReached`` if bringing memories back would exceed a hard limit.
 
     Those that are not archived are counted already. Must run inside ``write()``, before they come
-    back; asks the file nothing where there is no hard limit.
+    back; reads nothing from the file if there is no hard limit.
     """
     if policy is None or all(limit.enforcement == "soft" for _, limit in _limits(policy)):
         return
@@ -227,9 +227,9 @@ def refuse_return(
 
 
 def room(engine: Engine, policy: RetentionPolicy) -> dict[MemoryKind, tuple[float, float]]:
-    """Return how many memories, and bytes of content, still go below each hard limit, by kind.
+    """Return how many memories and bytes of content still fit below each hard limit, by kind.
 
-    It may be less than nothing. Kinds without a hard limit are left out.
+    The numbers may be negative. Kinds without a hard limit are left out.
     """
     hard = [(kind, limit) for kind, limit in _limits(policy) if limit.enforcement == "hard"]
     if not hard:
@@ -245,7 +245,7 @@ def room(engine: Engine, policy: RetentionPolicy) -> dict[MemoryKind, tuple[floa
 
 
 def over_soft(engine: Engine, policy: RetentionPolicy) -> list[str]:
-    """Return which kinds are over their soft limit, a line for each limit that is passed."""
+    """Return a line for each soft limit that is exceeded, by kind."""
     limits = [(kind, limit) for kind, limit in _limits(policy) if limit.enforcement == "soft"]
     if not limits:
         return []
@@ -271,7 +271,7 @@ def _passed(kind: MemoryKind, limit: KindLimit, amount: Amount) -> str | None:
 
 
 def _excesses(kind: MemoryKind, limit: KindLimit, amount: Amount) -> Iterator[str]:
-    """Say by how much each limit of a kind is passed."""
+    """Yield by how much each limit of a kind is exceeded."""
     if limit.max_memories is not None and amount.count > limit.max_memories:
         excess = amount.count - limit.max_memories
         yield f"{_counted(kind, excess)} over the limit of {limit.max_memories:,}"

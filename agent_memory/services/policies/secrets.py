@@ -1,7 +1,7 @@
 """The policy on secrets: warn, mask, refuse or keep, applied before anything is written.
 
-All ways into a store end here once, with values that are valid: a memory, changes of one, or an
-entry of a file by column. What comes out is what may be stored.
+Every way into a store passes through here once, with validated values: a memory, changes of one, or
+an entry of a file by column. The result is what may be stored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from agent_memory.text.secrets import (
 )
 
 _LOOKED_AT: Final = ("content", "tags", "metadata", "task_metadata", "reviews")
-"""The last stands in the history alone: what a memory was in question for when it was deleted."""
+"""``reviews`` exists only in the history: the reviews of a memory when it was deleted."""
 _OF_TASKS: Final = ("outcome", "blockers")
 _LONGEST_PLACE: Final = 80
 _SHORT_MASK: Final = "***"
@@ -40,7 +40,7 @@ def screen_for_secrets(
 ) -> SecretScreening:
     """Look for secrets in the fields of a memory; JSON may be data or its text.
 
-    Only fields that hold one are in ``masked``. ``scanner`` is used instead of the library's own.
+    Only fields that contain one are in ``masked``. ``scanner`` replaces the library's own.
     """
     screening = SecretScreening(scanner)
     for name in _LOOKED_AT:
@@ -58,10 +58,10 @@ def apply_secret_policy(
     scanner: SecretScanner | None = None,
     index: int | None = None,
 ) -> tuple[dict[str, Any], FoundSecrets | None]:
-    """Return the values that a mask changes, and the report of the secrets, if there are any.
+    """Return the values that masking changes, and the report of the secrets, if there are any.
 
-    ``setting`` is the file's, ``policy`` the caller's; ``index`` is the place in a list. Raises
-    ``SecretFound`` where secrets are refused. Where they are to be kept nothing is looked for.
+    ``setting`` is the file's, ``policy`` the caller's; ``index`` is the position in a list. Raises
+    ``SecretFound`` if secrets are refused. If they are kept, nothing is scanned.
     """
     if (policy or setting) == OnSecret.KEEP:
         return {}, None
@@ -82,7 +82,7 @@ def apply_secret_policy(
 
 
 def decide(secrets: FoundSecrets, policy: SecretPolicy | None) -> OnSecret:
-    """Return what is to be done with secrets: the caller's policy goes before the setting."""
+    """Return what to do with secrets: the caller's policy takes precedence over the setting."""
     answer = policy(secrets) if callable(policy) else policy
     if answer is None:
         return secrets.decision or OnSecret.WARN
@@ -93,7 +93,7 @@ def decide(secrets: FoundSecrets, policy: SecretPolicy | None) -> OnSecret:
 
 
 def refusal(secrets: FoundSecrets, *, at: Sequence[int] = ()) -> SecretFound:
-    """Make the error for secrets that are refused: no word of it comes from them."""
+    """Build the error for refused secrets: no word of it comes from them."""
     message = (
         f"looks like it holds a secret ({', '.join(secrets.kinds)}): leave it out, or store it with"
         " on_secret mask or warn"
@@ -113,7 +113,7 @@ def refusal(secrets: FoundSecrets, *, at: Sequence[int] = ()) -> SecretFound:
 
 
 class SecretScreening:
-    """Screens the fields of one memory: those with secrets are masked, kinds and places noted."""
+    """Screens the fields of one memory: masks secrets, and records their kinds and places."""
 
     def __init__(self, scanner: SecretScanner | None) -> None:
         self.masked: dict[str, Any] = {}
@@ -122,12 +122,12 @@ class SecretScreening:
         self._scanner = scanner
 
     def report(self, memory_id: str, **more: Any) -> FoundSecrets:  # noqa: ANN401 - its fields
-        """Return what may be said of the secrets: no word of it comes from them."""
+        """Return what may be reported about the secrets: no word of it comes from them."""
         kinds, places = (list(dict.fromkeys(names)) for names in (self.kinds, self.places))
         return FoundSecrets.model_construct(memory_id=memory_id, kinds=kinds, fields=places, **more)
 
     def screen(self, name: str, value: object) -> None:
-        """Screen one field, and keep its masked form if it holds a secret."""
+        """Screen one field, and keep its masked form if it contains a secret."""
         before = len(self.kinds)
         masked = self._masked(name, value)
         if len(self.kinds) > before:
@@ -149,7 +149,7 @@ class SecretScreening:
         return self._data(name, value)
 
     def _tags(self, tags: list[Any]) -> list[Any]:
-        """Mask tags: they were made small before, and two may be the same now."""
+        """Mask tags: they were lower-cased before, and two may be equal now."""
         texts = [
             self._text("tags", tag, longest=MAX_TAG_LENGTH, any_case=True).lower()
             if isinstance(tag, str)
@@ -159,7 +159,7 @@ class SecretScreening:
         return list(dict.fromkeys(texts)) if all(isinstance(text, str) for text in texts) else texts
 
     def _data(self, place: str, value: Any, name: str = "") -> Any:  # noqa: ANN401 - JSON data
-        """Mask JSON data; ``name`` is the key that a value stands under."""
+        """Mask JSON data; ``name`` is the key of the value."""
         if isinstance(value, str):
             return self._value(place, value, name)
         if isinstance(value, list):
@@ -173,7 +173,7 @@ class SecretScreening:
         return made
 
     def _value(self, place: str, value: str, name: str) -> str:
-        """Mask a value of metadata, which is a secret too if its key says so."""
+        """Mask a value of metadata, which is also a secret if its key says so."""
         kind = kind_of(name, value) if name and self._scanner is None else None
         if kind is None:
             return self._text(place, value)
@@ -204,9 +204,10 @@ class SecretScreening:
 
 
 def _read(text: str) -> Any:  # noqa: ANN401 - JSON data
-    """Read JSON; ``None`` for what another program has broken, or nested too deep to walk through.
+    """Parse JSON; ``None`` if another program wrote it invalid, or nested too deep to traverse.
 
-    Its 9e999 stays a text: as infinity it could not be written again, and failed every screening.
+    An invalid number such as 9e999 stays a text: as infinity it could not be written again, and
+    failed every screening.
     """
     try:
         data = decode_json(text)
@@ -216,7 +217,7 @@ def _read(text: str) -> Any:  # noqa: ANN401 - JSON data
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:
-    """Return a key that is not taken: two keys that are secrets have the same mask."""
+    """Return an unused key: two keys that are secrets have the same mask."""
     free, number = name, 2
     while free in taken:
         free, number = f"{name} {number}", number + 1

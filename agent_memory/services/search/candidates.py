@@ -1,4 +1,4 @@
-"""The candidates of a search: rows near by words, by vector or by date, and their neighbours."""
+"""The candidates of a search: memories near by words, vector or date, and their neighbours."""
 
 import heapq
 import re
@@ -20,22 +20,22 @@ from agent_memory.text.dates import Span
 from agent_memory.text.questions import asks_for_several
 
 MATCHING: Final = 256
-"""Memories that are ranked for their words: the best by FTS5's measure."""
+"""The maximum number of memories ranked for their words: the best by FTS5's measure."""
 DATED: Final = 50
-"""The same for being of a time that is asked for: the newest."""
+"""The maximum number of memories ranked for being of a requested time: the newest."""
 SURROUNDED: Final = 64
-"""The best by words, whose neighbours become candidates too."""
+"""The number of best matches by words whose neighbours become candidates too."""
 SURROUNDED_BY_MEANING: Final = 24
-"""The same of those whose vectors are nearest."""
+"""The same for the memories whose vectors are nearest."""
 _NOBODY: Final[Mapping[int, int]] = MappingProxyType({})
 _WORDS: Final = re.compile(r"\w+")
 _stored_time: Final = lru_cache(maxsize=16_384)(read_stored_time)
 
 
 class Candidates(NamedTuple):
-    """The candidates of one search, and what ranking needs to know of the query.
+    """The candidates of one search, and what ranking needs to know about the query.
 
-    ``degraded`` says what was not looked at; ``vector_ms`` is the time that the vectors took.
+    ``degraded`` lists what was not searched; ``vector_ms`` is the time spent on vectors.
     """
 
     candidates: list[Candidate]
@@ -84,10 +84,10 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
 
 
 class _Matches(NamedTuple):
-    """The memories that have words of a query, best first, and how rare each word is.
+    """The memories that contain words of a query, best first, and how rare each word is.
 
-    ``frequencies`` has, for each term, how many of ``corpus_size`` memories have it. ``left_out``
-    are the terms with too many matches to look at.
+    ``frequencies`` has, for each term, how many of ``corpus_size`` memories contain it.
+    ``left_out`` has the terms with too many matches to check them all.
     """
 
     row_ids: Sequence[int]
@@ -97,7 +97,7 @@ class _Matches(NamedTuple):
 
 
 def _matches(engine: Engine, request: SearchRequest) -> _Matches:
-    """Look the words of a query up in the whole file, or in what its owner may see of it."""
+    """Look up the words of a query in the whole file, or in the part its owner may see."""
     if request.own_words is not None:
         return _matches_of_owner(engine, request, request.own_words)
     frequencies = engine.keywords.frequencies(request.terms)
@@ -110,10 +110,10 @@ def _matches(engine: Engine, request: SearchRequest) -> _Matches:
 
 
 def own_words_of(engine: Engine, request: SearchRequest) -> OwnWords | None:
-    """Look the words of a query up in its owner's memories alone, where there are others'.
+    """Look up the words of a query in its owner's memories alone, if others have memories too.
 
-    FTS5's own measure is of the whole file: how rare a word is there, and how long a search for
-    several takes, said whether others have it.
+    FTS5's own measure covers the whole file: the rarity of a word there, and the time that a search
+    for several words takes, revealed whether others have it.
     """
     if request.owner is None:
         return None
@@ -122,7 +122,7 @@ def own_words_of(engine: Engine, request: SearchRequest) -> OwnWords | None:
 
 
 def _matches_of_owner(engine: Engine, request: SearchRequest, own: OwnWords) -> _Matches:
-    """Choose by how rare the words are among the owner's memories."""
+    """Choose memories by how rare the words are among the owner's."""
     frequencies = [len(row_ids) for row_ids in own.postings]
     size = own.corpus_size
     scores: dict[int, float] = {}
@@ -164,7 +164,7 @@ def _candidates(
     centers: Sequence[int],
     nearest: NearestVectors,
 ) -> list[Candidate]:
-    """Read the signals of some rows, and of the neighbours of the ``centers`` among them."""
+    """Read the signals of some rows, and of the neighbours of those that are ``centers``."""
     signals = {row.row_id: row for row in engine.memories.ranking_signals(row_ids, request.passing)}
     in_sessions = [row.row_id for row in signals.values() if is_named_session(row.session)]
     neighbours = engine.memories.neighbours(in_sessions, request.owner)
@@ -188,8 +188,8 @@ def _candidates(
         candidates.append(
             Candidate(
                 row_id,
-                # Five notes of one process: "Buy oat milk" was the second hit for the Postgres
-                # password.
+                # Unnamed sessions do not connect memories: for five notes of one process, "Buy oat
+                # milk" was the second hit for the Postgres password.
                 session if row_id in named else f"{session} {row_id}",
                 counts,
                 length,
@@ -209,7 +209,7 @@ def _candidates(
 def _cosines(
     engine: Engine, request: SearchRequest, nearest: NearestVectors, row_ids: Sequence[int]
 ) -> Mapping[int, float]:
-    """Return the cosines of all candidates: those found by their words have one too."""
+    """Return the cosines of all candidates, including those found by words."""
     if request.vector is None:
         return {}
     others = [row_id for row_id in row_ids if row_id not in nearest.cosines]
@@ -218,7 +218,7 @@ def _cosines(
 
 
 def _complete(neighbours: dict[int, dict[int, int]], around: Collection[int]) -> None:
-    """Make nearness mutual: a memory found only as a neighbour has the finder for a neighbour."""
+    """Make neighbourhood mutual: a memory found as a neighbour gets its finder as one."""
     for row_id, places in list(neighbours.items()):
         for distance, other in places.items():
             if other in around:

@@ -1,4 +1,4 @@
-"""What may have been meant by words that are nowhere in the store: misspelt, cut short, hashes."""
+"""What unknown words of a query may have meant: misspelt, shortened, hashes."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,30 +16,30 @@ from agent_memory.text.word_forms import (
 )
 
 MOST_CORRECTED: Final = 8
-"""Words of a query that are corrected: where more are unknown, most are simply not in the store."""
+"""Maximum words corrected per query: if more are unknown, most are simply not in the store."""
 MOST_CORRECTIONS: Final = 3
 
 MISSPELT: Final = 0.5
-"""What a word that was corrected counts beside one that is there."""
+"""The weight of a correction relative to a word that occurs as asked."""
 SHORTENED: Final = 0.75
-"""What a longer word counts beside the one that it begins with."""
+"""The weight of a longer word relative to the word that it begins with."""
 SHORTEST_SHORTENED: Final = 6
-"""Letters of a word that may be short for another: "plan" is none for "plants"."""
+"""Minimum letters of a word that may be short for another: "plan" is not short for "plants"."""
 SHORTEST_OF_COMPOUND: Final = 4
-"""The same where it may be the first of a compound: "Knie" for "Knieschmerzen"."""
+"""The same if it may be the first part of a compound: "Knie" for "Knieschmerzen"."""
 SHORTEST_MISSPELT: Final = 5
-"""Letters of a word that is corrected: of shorter ones, most are one slip from many others."""
+"""Minimum letters of a word that is corrected: most shorter ones are one edit from many others."""
 SHORTEST_TWICE_MISSPELT: Final = 8
-"""The same for two slips."""
+"""The same for two edits."""
 _KEPT_LETTERS: Final = 3
-"""Letters at its beginning by which the words near a misspelt one are read from the vocabulary.
-Where the slip is among them, each word that may have been meant is looked up: 20 µs apiece."""
+"""Letters of a misspelt word's beginning by which its neighbours are read from the vocabulary. For
+an error among these letters, each possible correction is looked up: 20 µs apiece."""
 
 MOST_HASHES: Final = 4
-"""Hashes of a query of which longer and shorter ones are looked for."""
+"""The maximum number of hashes of a query for which longer and shorter ones are looked up."""
 
 _HASH: Final = re.compile(r"(?=.*[a-f])(?=.*[0-9])[0-9a-f]{7,40}")
-"""What Git names a commit by, whole or cut short. A number alone may be anything."""
+"""A commit hash of Git, full or abbreviated. A number alone may be anything."""
 _SHORTEST_HASH: Final = 7
 
 
@@ -47,7 +47,7 @@ _SHORTEST_HASH: Final = 7
 
 
 def other_lengths(vocabulary: Vocabulary, terms: Iterable[Term]) -> Alternatives:
-    """Return the hashes of the store that begin as one of the query does, or are its beginning."""
+    """Return the hashes of the store that begin with one of the query's, or are its beginning."""
     written = [(term.word, term.written.lower()) for term in terms]
     hashes = dict([each for each in written if _HASH.fullmatch(each[1])][:MOST_HASHES])
     if not hashes:
@@ -84,10 +84,10 @@ def corrections(
     *,
     has_compounds: bool = False,
 ) -> Alternatives:
-    """Return the words of the vocabulary that may have been meant by words that are nowhere.
+    """Return the words of the vocabulary that unknown words may have meant.
 
-    One of ``asked_words`` is not meant by another: who says "Java" and "JavaScript" means both.
-    ``has_compounds`` tells that the store is in a language that writes them as single words.
+    A word in ``asked_words`` is no correction of another: "Java and JavaScript" means both.
+    ``has_compounds`` is whether the store is in a language that writes compounds as one word.
     """
     misspelt = [term for term in unknown if len(term.written) >= SHORTEST_MISSPELT]
     short = [term for term in unknown if len(term.written) < SHORTEST_MISSPELT]
@@ -126,7 +126,7 @@ def _meant_instead(
     *,
     may_be_part: bool,
 ) -> tuple[Alternative, ...]:
-    """Return what is likeliest to have been meant by a word, of what stands in the store."""
+    """Return what an unknown word most likely meant, among the words of the store."""
     form = folded(term.written)
     near = {token: meant[token] for token in meant.keys() & counts.keys()}
     # "Miete" begins "Mietvertrag" without its e.
@@ -148,9 +148,9 @@ def _meant_instead(
 def _names_from(
     vocabulary: Vocabulary, form: str, longer: Iterable[str], counts: Mapping[str, int]
 ) -> tuple[Alternative, ...]:
-    """Return the names in code whose first word is this: "MongoDB" for "mongo", "ntp1" for "ntp".
+    """Return identifiers with this first word: "MongoDB" for "mongo", "ntp1" for "ntp".
 
-    Such a word may be short: where it ends is written.
+    Such a word may be short, since the identifier's spelling shows where it ends.
     """
     tokens = (Alternative((token,), token, SHORTENED) for token in longer)
     commonest = vocabulary.commonest(tokens, counts, 2 * MOST_CORRECTIONS)
@@ -163,9 +163,9 @@ def _names_from(
 
 
 def _within_two(vocabulary: Vocabulary, term: Term, counts: Iterable[str]) -> dict[str, list[str]]:
-    """Return the words two slips from a term, by what the index holds for them.
+    """Return the words two edits from a term, by their token in the index.
 
-    Its stem alone tells little: of "deviation" it is as near to that of "device".
+    Comparing stems alone is not enough: the stem of "deviation" is as near to that of "device".
     """
     form = without_accents(term.written)
     near = {
@@ -182,7 +182,7 @@ def _written(
     counts: Mapping[str, int],
     weight: float,
 ) -> tuple[Alternative, ...]:
-    """Return the words near an unknown one that stand in a memory so, the commonest."""
+    """Return the words near an unknown one that a memory spells like this, the commonest."""
     tokens = (Alternative((token,), token, weight) for token in near)
     corrections = []
     for alternative in vocabulary.commonest(tokens, counts, 2 * MOST_CORRECTIONS):
@@ -194,7 +194,7 @@ def _written(
 
 
 def _unstemmed(token: str) -> list[str]:
-    """Return how a word of the index may be written: the stem of "therapy" is "therapi"."""
+    """Return the possible spellings of a token: the stem of "therapy" is "therapi"."""
     return [token, token.removesuffix("i") + "y"] if token.endswith("i") else [token]
 
 
@@ -203,7 +203,7 @@ def _beginning(term: Term) -> str:
 
 
 def _meant(vocabulary: Vocabulary, term: Term) -> dict[str, list[str]]:
-    """Return the words one slip from a word, by what the index holds for them."""
+    """Return the words one edit from a word, by their token in the index."""
     if len(term.written) < SHORTEST_MISSPELT:
         return {}
     forms = sorted(misspellings(folded(term.written)))

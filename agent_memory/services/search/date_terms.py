@@ -1,4 +1,4 @@
-"""The dates and times of a query, and the other ways in which a memory may say them."""
+"""The dates and times of a query, and the other forms in which a memory may have them."""
 
 from collections import defaultdict
 from typing import Final
@@ -11,13 +11,13 @@ from agent_memory.text.dates import date_spans, other_forms
 from agent_memory.text.times import times_in
 
 OTHER_TIME: Final = 0.75
-"""What a time counts that is written otherwise: "3:30" may be at night, or in the afternoon."""
+"""The weight of a time in another form: "3:30" may be at night, or in the afternoon."""
 
 
 def with_dates(engine: Engine, request: SearchRequest) -> SearchRequest:
-    """Add the dates of its query to a request, and to its terms what stands for them in the store.
+    """Add its query's dates to a request, and their other forms in the store to its terms.
 
-    Who asks for "12 March" means "March 12th" too, and "2026-03-12"; who asks for "2:30 pm" means
+    A query with "12 March" also means "March 12th" and "2026-03-12"; one with "2:30 pm" also means
     "14:30".
     """
     dates = date_spans(request.query, request.moment.date())
@@ -48,7 +48,7 @@ def with_dates(engine: Engine, request: SearchRequest) -> SearchRequest:
 
 
 def _known(engine: Engine, request: SearchRequest, forms: set[str]) -> dict[str, Alternative]:
-    """Return those of some forms that stand in a memory."""
+    """Return those of some forms that occur in a memory."""
     vocabulary = Vocabulary(engine, request)
     words = sorted({word for form in forms for word in form.split()})
     tokens = dict(zip(words, vocabulary.tokens(words), strict=True))

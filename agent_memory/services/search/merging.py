@@ -1,7 +1,8 @@
-"""Hits of several memories as one list: a search that asks other agents' memories too.
+"""Merges the hits of several memories: for searches that include other agents' memories.
 
-The hits of each are in the order of its own ranking. Among all, only what beside the best answer of
-all would pass the gate passes it, and what two memories say alike is one hit.
+The hits of each memory keep the order of its own ranking. In the merged list, a hit passes the gate
+only if it also passes compared to the best answer of all, and hits of different memories that say
+the same become one.
 """
 
 from __future__ import annotations
@@ -23,20 +24,20 @@ from agent_memory.text.normalize import exact_form, near_form
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What the memory of one agent answered; ``is_own`` says whether it is the one that asks."""
+    """The answer of one agent's memory; ``is_own`` is whether it is the one that asks."""
 
     agent_id: str
     results: SearchResults
     is_own: bool
 
     def labelled(self, text: str) -> str:
-        """Return a text about this memory; about another agent's, with its name."""
+        """Return a text about this memory, prefixed with the agent's name if it is another's."""
         return text if self.is_own else f"{self.agent_id}: {text}"
 
 
 @dataclass(slots=True)
 class Hit:
-    """A hit, seen among those of all; ``copies`` are those of others that say the same."""
+    """A hit in the merged list; ``copies`` are those of other memories that say the same."""
 
     result: MemorySearchResult
     answer: Answer
@@ -46,7 +47,7 @@ class Hit:
 def merge(answers: Sequence[Answer], *, limit: int, include_weak: bool) -> list[Hit]:
     """Return the best ``limit`` hits of all memories that say different things, best first.
 
-    Without ``include_weak`` only what passes the gate among all is returned.
+    Without ``include_weak``, only hits that pass the gate in the merged list are returned.
     """
     scores = [hit.score for answer in answers for hit in answer.results]
     strongest = max((score.strength for score in scores if score is not None), default=0.0)
@@ -59,18 +60,18 @@ def merge(answers: Sequence[Answer], *, limit: int, include_weak: bool) -> list[
 
 
 def given_out(page: Sequence[Hit], answer: Answer) -> SearchResults:
-    """Return an answer with those of its hits that are among the best of all."""
+    """Return an answer reduced to those of its hits that are in the merged page."""
     shown = [same for hit in page for same in (hit, *hit.copies)]
     hits = [same.result for same in shown if same.answer is answer]
     return answer.results.model_copy(update={"results": hits})
 
 
 def _compare_to_best(result: MemorySearchResult, strongest: float) -> MemorySearchResult:
-    """See a hit beside the best answer of all memories: there it must pass the gate.
+    """Compare a hit to the best answer of all memories: there too it must pass the gate.
 
-    A similarity is the share of its own memory's best, times how strong that is: so similarities
-    of two memories can be compared, but not what passed two gates. Something always passes, and in
-    a memory that knows next to nothing of the query that would outrank good answers of another.
+    A similarity is the share of its own memory's best, times how strong that is: so similarities of
+    two memories are comparable, but passing two different gates is not. Something always passes,
+    and in a memory that knows next to nothing about the query it would outrank good answers.
     """
     score = result.score
     if score is None or score.strength >= strongest:
@@ -85,10 +86,10 @@ _Key = tuple[bool, float, float]
 
 
 def _order(hits_by_memory: Sequence[Sequence[Hit]]) -> list[Hit]:
-    """Put the hits of all memories in order; the first memory's come first among equals.
+    """Order the hits of all memories; among equals, those of the first memory come first.
 
-    A memory whose words say little keeps every fourth place for the nearest by meaning. That holds
-    among all where something of it passes the gate: else the others say more.
+    A memory whose words say little keeps every fourth place for the nearest by meaning. In the
+    merged list that applies only if one of its hits passes the gate: otherwise the others say more.
     """
     kept: list[tuple[float, Hit]] = []
     others: list[tuple[_Key, Hit]] = []
@@ -100,8 +101,8 @@ def _order(hits_by_memory: Sequence[Sequence[Hit]]) -> list[Hit]:
             if is_answer and score is not None and score.has_kept_place:
                 kept.append((score.cosine or 0.0, hit))
             else:
-                # None comes before what its own memory has before it: where several things are
-                # asked for, that held it back.
+                # No hit moves ahead of one that its own memory ranked before it: if a query asks
+                # for several things, that ranking held it back.
                 key, passed = _order_key(hit), hit.result.passed_gate
                 last[passed] = max(key, last.get(passed, key))
                 others.append((last[passed], hit))
@@ -115,7 +116,7 @@ def _order(hits_by_memory: Sequence[Sequence[Hit]]) -> list[Hit]:
 
 
 def _order_key(hit: Hit) -> _Key:
-    """Return what hits are ordered by, as ``ranking`` does."""
+    """Return the sort key of a hit, as in ``ranking``."""
     result = hit.result
     score = result.relevance_score if result.passed_gate else result.similarity
     return not result.passed_gate, -score, -result.similarity
@@ -124,7 +125,7 @@ def _order_key(hit: Hit) -> _Key:
 def _drop_repeats(hits: Iterable[Hit]) -> list[Hit]:
     """Keep the first of the hits of different memories that say the same about the same user.
 
-    What a memory itself has twice, it has told apart by more than its words.
+    Repeats within one memory stay: it told them apart by more than their words.
     """
     first: dict[tuple[str, str | None], Hit] = {}
     kept: list[Hit] = []
@@ -147,9 +148,9 @@ def build_results(
     limit: int,
     explain: bool,
 ) -> SearchResults:
-    """Return the results of a search: ``wanted`` are the agents that it named.
+    """Return the results of a search; ``wanted`` are the agents that it named.
 
-    ``failures`` say which of those could not be asked.
+    ``failures`` say which of those could not be searched.
     """
     all_metadata = [answer.results.search_metadata for answer in answers]
     labelled = list(zip(answers, all_metadata, strict=True))
@@ -186,7 +187,7 @@ def build_results(
 
 
 def _build_result(hit: Hit, *, explain: bool) -> MemorySearchResult:
-    """Return a hit as it is given out, with the ids of other agents' copies as ``agent:id``."""
+    """Return a hit as users get it, with the ids of other agents' copies as ``agent:id``."""
     copies = [
         f"{copy.answer.agent_id}:{memory_id}"
         for copy in hit.copies
@@ -199,7 +200,7 @@ def _build_result(hit: Hit, *, explain: bool) -> MemorySearchResult:
 
 
 def _near_misses(answers: Sequence[Answer], *, explain: bool) -> list[NearMiss]:
-    """Return the best of what no memory returned, that of other agents as ``agent:id``."""
+    """Return the best near misses of all memories, those of other agents as ``agent:id``."""
     near = []
     for answer in answers:
         for miss in answer.results.search_metadata.near_misses:

@@ -1,4 +1,4 @@
-"""The pipeline of a search: candidates, ranking, repeats left out, and why there are few hits."""
+"""The pipeline of a search: candidates, ranking, removal of repeats, reasons for few hits."""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 
 NEAR_MISSES: Final = 3
 _LEAST_SHOWN: Final = 0.005
-"""The least share of a query that is not told as "0%"."""
+"""The smallest share of a query that is not reported as "0%"."""
 REPEATS_SOUGHT: Final = 20
-"""So many of the best are looked at, at least, for what says the same."""
+"""The minimum number of top results that are checked for repeats."""
 
 
 class SearchOutcome(NamedTuple):
-    """What a search found: the hits in order, how many matched, and, if few, why.
+    """What a search found: the hits in order, how many matched, and, if there are few, why.
 
-    ``reason`` and ``explanation`` are those of ``SearchMetadata``; ``near`` are the best that did
-    not make it, each with its reason; ``degraded`` says what was not looked at; ``repeats`` has, by
-    the row of a hit, the rows that say the same and were left out; ``strength`` how
-    good the best answer is at all (0 to 1), ``is_below_floor`` whether that is none.
+    ``reason`` and ``explanation`` are those of ``SearchMetadata``; ``near`` has the best candidates
+    that were not accepted, each with its reason; ``degraded`` lists what was not searched;
+    ``repeats`` has, by the row of a hit, the rows that say the same and were left out; ``strength``
+    is how good the best answer is overall (0 to 1), and ``is_below_floor`` whether that is too
+    little for an answer.
     """
 
     hits: list[RankedHit]
@@ -50,7 +51,7 @@ class SearchOutcome(NamedTuple):
     repeats: Mapping[int, Sequence[int]] = MappingProxyType({})
 
     def row_ids(self) -> list[int]:
-        """Return the rows of all hits, of what repeats them, and of near misses."""
+        """Return the rows of all hits, of their repeats, and of near misses."""
         repeats = [row_id for row_ids in self.repeats.values() for row_id in row_ids]
         return [hit.row_id for hit in self.hits] + repeats + [hit.row_id for hit, _ in self.near]
 
@@ -58,7 +59,7 @@ class SearchOutcome(NamedTuple):
 def completed(
     engine: Engine, request: SearchRequest, uncounted: Mapping[int, int]
 ) -> SearchRequest:
-    """Add to a request what only the store can say. Must run inside ``engine.read()``."""
+    """Add to a request what only the store knows. Must run inside ``engine.read()``."""
     return request._replace(
         passing=filter_of(request.filters, agent_id=engine.agent_id),
         scope=scope_of(request.filters, agent_id=engine.agent_id),
@@ -70,7 +71,7 @@ def completed(
 def _owner_among_others(
     engine: Engine, filters: "SearchFilters | SearchFilterValues | None"
 ) -> Owner | None:
-    """Return whose memories alone are searched; ``None`` where they are all that there are."""
+    """Return the owner to whose memories the search is limited; ``None`` if nobody else has any."""
     if filters is None or filters.user_id is None:
         return None
     owner = Owner(filters.user_id, filters.run_id)
@@ -103,7 +104,7 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
         return _below_floor(engine, request, result, ranked)
     hits, repeats = _without_repeats(engine, ranked, request)
     if len(hits) < request.limit and sum(map(len, repeats.values())) >= REPEATS_SOUGHT:
-        # So many candidates were copies of a few: others are looked for without them.
+        # So many candidates were copies of a few: search again without those.
         kept = engine.fingerprints.of_rows([hit.row_id for hit in hits])
         others = request.passing.and_also(NoRepeatOf(tuple(kept.items())))
         ranked, _ = _ranked(engine, request._replace(passing=others))
@@ -121,14 +122,14 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
 
 
 def _wanted(ranked: Ranking, request: SearchRequest) -> Iterator[RankedHit]:
-    """Yield the hits that the caller wants. Of the weak, which are most, none is looked at."""
+    """Yield the hits that the caller wants. Unwanted weak ones, the majority, are never built."""
     is_all = request.include_weak or ranked.passed is None
     order = ranked.order if is_all else islice(ranked.order, ranked.passed)
     return (hit for hit in order if _refusal(hit, request) is None)
 
 
 def _refusal(hit: RankedHit, request: SearchRequest) -> str | None:
-    """Return why the caller does not want a hit, if so."""
+    """Return why the caller does not want a hit, or ``None``."""
     threshold, least = request.threshold or 0.0, request.min_confidence or 0.0
     if hit.similarity < threshold:
         return f"similarity {hit.similarity:.2f} is below the threshold {threshold:.2f}"
@@ -143,7 +144,7 @@ def _refusal(hit: RankedHit, request: SearchRequest) -> str | None:
 def _without_repeats(
     engine: Engine, ranked: Ranking, request: SearchRequest
 ) -> tuple[list[RankedHit], dict[int, list[int]]]:
-    """Return the first hits that say different things, and what repeats each of them, by row."""
+    """Return the first hits that say different things, and the repeats of each, by row."""
     first: dict[int, RankedHit] = {}
     repeats: dict[int, list[int]] = {}
     limit = request.limit
@@ -168,7 +169,7 @@ def _below_floor(
 ) -> SearchOutcome:
     """Explain that the best candidate has too little of the query.
 
-    Unless the filters left out what says enough.
+    If the filters left out a good enough answer, explain that instead.
     """
     if request.passing.is_narrowing:
         explained = _explained(engine, request, result)
@@ -179,7 +180,7 @@ def _below_floor(
     if request.vector is not None:
         asked += ", or a meaning as near as that"
     why = f"has {ranked.strength:.0%} of the query at most, and an answer {floor}"
-    if ranked.strength < _LEAST_SHOWN:  # a meaning that is not near enough counts nothing
+    if ranked.strength < _LEAST_SHOWN:  # a meaning that is not near enough counts as nothing
         why = f"has too little of the query: an answer has {floor}"
     return result._replace(
         reason="below_floor",
@@ -191,7 +192,7 @@ def _below_floor(
 def _cut_off(
     request: SearchRequest, result: SearchOutcome, ranked: Ranking, count: int
 ) -> SearchOutcome:
-    """Explain that the caller wanted none of the hits that are weaker."""
+    """Explain that the remaining matches are below the caller's threshold, confidence or gate."""
     limits = [
         ("below_similarity_threshold", "the similarity threshold", request.threshold),
         ("below_confidence", "the confidence", request.min_confidence),
@@ -208,7 +209,7 @@ def _cut_off(
 
 
 def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) -> SearchOutcome:
-    """Explain why there are fewer hits than the limit: the filters, the words, or no memories."""
+    """Explain why there are fewer hits than the limit: filters, words, or an empty store."""
     if request.passing.is_narrowing or not result.hits:
         anything, _ = _ranked(engine, request._replace(passing=request.scope))
         kept = set(result.row_ids())
@@ -226,7 +227,7 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
     if result.hits:
         words = f"no more than {len(result.hits)} that match, or stand beside one that does"
         return result._replace(reason="few_matches", explanation=words)
-    # Of a user it is not told whether others have memories.
+    # A user must not learn whether others have memories.
     if not request.scope.is_narrowing and engine.memories.is_empty():
         words = "this agent has no memories yet"
         return result._replace(reason="nothing_stored", explanation=words)
@@ -241,9 +242,9 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
 def _with_centered_vector(
     engine: Engine, request: SearchRequest
 ) -> tuple[SearchRequest, list[str]]:
-    """Center the query's vector, as those of the store are.
+    """Center the query's vector, as the vectors in the store are.
 
-    It is dropped, with a warning, when its model went since it was made.
+    It is dropped, with a warning, if its model was removed since it was made.
     """
     if request.vector is None:
         return request, []
@@ -275,10 +276,10 @@ def _with_newer_first(
     order: Sequence[RankedHit],
     newer_of: Mapping[int, int],
 ) -> list[RankedHit]:
-    """Put before each memory that is in question the newer one that may correct it.
+    """Put the newer memory that may correct a memory under review before that memory.
 
-    That may have no word of the query: "I moved to Rome", where it is asked where one lives. It
-    takes the scores of what it stands before, where those are better.
+    The newer one need not have a word of the query: "I moved to Rome", when the question is where
+    somebody lives. It takes over the scores of the older one if those are better.
     """
     newer = engine.memories.get_many(list(newer_of.values()))
     ids = AmongIds(tuple(memory.id for memory in newer.values()))

@@ -1,8 +1,8 @@
 """The order of search results: candidates in, order out. Pure: no engine, no clock.
 
-``scoring`` gives the evidence for each candidate. That makes a similarity of 0 to 1, on which the
-gate and the order of DESIGN's stages 2 and 3 work: good answers by age and use, the rest by
-similarity.
+``scoring`` gives the evidence for each candidate. It is turned into a similarity of 0 to 1, on
+which the gate and the order of DESIGN's stages 2 and 3 work: good answers by age and use, the rest
+by similarity.
 """
 
 import math
@@ -16,36 +16,36 @@ from agent_memory.services.search.signals import Candidate, QueryProfile
 from agent_memory.services.search.strength import STRENGTH_FLOOR, floor_of, strength_floor
 
 CONTRAST: Final = 2.0
-"""The power that evidence is taken to. What the surroundings of a memory add to it brings all
-candidates closer together; without this the gate let so many pass that recall@5 lost two points
-to what was merely newer (MiniLM, observations)."""
+"""The power to which evidence is raised. A memory's surroundings bring all candidates closer
+together; without this, so many passed the gate that recall@5 lost two points to memories that were
+merely newer (MiniLM, observations)."""
 
 WELL_COVERED: Final = 0.5
-"""Where no memory has that share of a query's words, those that have some may have them by chance,
-and each of them brings its neighbours along: of 40 questions that share no word with their answer,
-among 4,000 other memories, 22 % had it among the first five, while its vector was the nearest of
-all for 38 %. So then every fourth place is for the nearest by meaning: that makes it 50 %."""
+"""If no memory has this share of a query's words, those that have some may have them by chance, and
+each brings its neighbours along: of 40 questions that share no word with their answer, among 4,000
+other memories, 22 % had it among the first five, while its vector was the nearest of all for 38 %.
+Then every fourth place goes to the nearest by meaning, which makes it 50 %."""
 MEANING_PLACE_STEP: Final = 4
-"""Every so many places one is kept for the nearest by meaning."""
+"""One in this many places is kept for the nearest by meaning."""
 
 CONFIDENCE_BY_WORDS: Final = (5.0, -4.6)
 CONFIDENCE_BY_MEANING: Final = (3.9, -4.2)
-"""Slope and offset of the logistic curve that makes a similarity a confidence: of the hits with
-this one, so many are relevant. Counted on chats, observations, code, documents and package
-descriptions, English and German, where half of the questions asked have no answer in the store.
-For a corpus that the curve was not fitted on, of the hits with 0.4 there are 0.18 to 0.74 relevant
-(0.36 and 0.37 in two people's chats), of those with 0.14 there are 0.05 to 0.26."""
+"""Slope and offset of the logistic curve that turns a similarity into a confidence: the share of
+hits with that similarity that are relevant. Fitted on chats, observations, code, documents and
+package descriptions, English and German, where half of the questions have no answer in the store.
+In corpora that the curve was not fitted on, 0.18 to 0.74 of the hits with a confidence of 0.4 are
+relevant (0.36 and 0.37 in two people's chats), and 0.05 to 0.26 of those with 0.14."""
 
 SAME_SESSION: Final = 0.8
-"""The share of its score that counts for a memory with a better one in its session, where several
-things are asked for. Of LoCoMo's multi-hop questions recall@10 rises by 0.6 to 1.7, of all by -0.1
-to 0.1; with this for every question it falls by 0.4 to 1.0."""
+"""The factor on a memory's score if a better one is in its session and the query asks for several
+things. On LoCoMo's multi-hop questions recall@10 rises by 0.6 to 1.7, on all questions by -0.1 to
+0.1; if applied to every question it falls by 0.4 to 1.0."""
 OFTEN_ACCESSED: Final = 5
 STALE_DAYS: Final = 30
 THRESHOLD_STEP_OFTEN: Final = -0.05
 THRESHOLD_STEP_STALE: Final = 0.10
-"""B's gate: 0.70 for what was accessed over 5 times, 0.85 for what never was and is over 30 days
-old, 0.75 else. A different middle moves all three."""
+"""B's gate: 0.70 after more than 5 accesses, 0.85 if never accessed and over 30 days old, otherwise
+0.75. A different middle moves all three."""
 
 
 class RankingRates(NamedTuple):
@@ -57,12 +57,12 @@ class RankingRates(NamedTuple):
 
 
 class RankedHit(NamedTuple):
-    """A candidate with its scores, in its place of the ranking.
+    """A candidate with its scores, at its place in the ranking.
 
-    ``similarity`` is 0 to 1; ``relative`` is the same with 1 for the best candidate, and what the
-    gate compares. ``by_words`` is whether it has a word or a date of the query; ``matches`` whether
-    it has, or its cosine is above the floor; ``has_kept_place`` whether its place is one that is
-    kept for the nearest by meaning.
+    ``similarity`` is 0 to 1; ``relative`` is the same scaled so that the best candidate has 1, and
+    is compared with the gate. ``by_words`` is whether it has a word or a date of the query;
+    ``matches`` whether it has one or its cosine is above the floor; ``has_kept_place`` whether it
+    has one of the places that are kept for the nearest by meaning.
     """
 
     candidate: Candidate
@@ -87,10 +87,10 @@ class RankedHit(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """All candidates in order, how strong the best is, and an answer must be (0 to 1).
+    """All candidates in order, how strong the best is, and how strong an answer must be (0 to 1).
 
-    ``matches`` is how many of them match, ``passed`` how many stand before all that fail the gate;
-    ``None`` where those stand among the others.
+    ``matches`` is how many of them match, ``passed`` how many come before all that fail the gate;
+    ``None`` if the two are mixed.
     """
 
     order: Sequence[RankedHit]
@@ -102,13 +102,13 @@ class Ranking(NamedTuple):
 
 _DATE: Final = Evidence._fields.index("date")
 _Place = tuple[bool, float, float, int, Candidate, float]
-"""What a candidate is sorted by: whether it is weak, its score, its similarity and its row, the
-last three negative. A row is there but once, so that neither the candidate is compared, nor its
-evidence beside the best."""
+"""The sort key of a candidate: whether it is weak, and its score, similarity and row, all three
+negated. A row occurs only once, so neither the candidate nor its evidence relative to the best,
+which follow, is ever compared."""
 
 
 class _Order(Sequence[RankedHit]):
-    """The hits in order, made as they are asked for: a search looks at a few of hundreds."""
+    """The hits in order, built on request: a search looks at a few of hundreds."""
 
     def __init__(
         self, places: Sequence[_Place], scores: Scores, rates: RankingRates, floor: float
@@ -197,7 +197,7 @@ def rank(
 
 
 def _spread_over_sessions(places: Iterable[_Place]) -> Iterator[_Place]:
-    """Hold back what stands beside something better in its session: each tells of another thing."""
+    """Hold back memories with a better one in their session, so that different things are found."""
     sessions: set[str] = set()
     for is_weak, score, similarity, row_id, candidate, relative in places:
         share = SAME_SESSION if candidate.session in sessions else 1.0
@@ -206,7 +206,7 @@ def _spread_over_sessions(places: Iterable[_Place]) -> Iterator[_Place]:
 
 
 def _with_places_for_meaning(order: Sequence[RankedHit], *, least: float) -> list[RankedHit]:
-    """Give every fourth place to the nearest by meaning that has no better one.
+    """Give every fourth place to the nearest by meaning that is not placed yet.
 
     The best of an unrelated text may reach the floor, so half of that is ``least`` for one that
     comes after three others.
@@ -229,7 +229,7 @@ def _has_words(candidate: Candidate, date: float) -> bool:
 
 
 def _matches(candidate: Candidate, date: float, floor: float) -> bool:
-    """Return whether it has, or is as near by meaning as the floor says."""
+    """Return whether it has one, or is nearer by meaning than the floor."""
     is_near = candidate.cosine is not None and candidate.cosine > floor
     return is_near or _has_words(candidate, date)
 
@@ -245,13 +245,13 @@ def _relevance(candidate: Candidate, similarity: float, rates: RankingRates) -> 
 
 
 def confidence(similarity: float, *, by_meaning: bool) -> float:
-    """Return the share of relevant hits among those with a similarity."""
+    """Return the share of hits with this similarity that are relevant."""
     slope, intercept = CONFIDENCE_BY_MEANING if by_meaning else CONFIDENCE_BY_WORDS
     return 1 / (1 + math.exp(-(slope * similarity + intercept)))
 
 
 def gate(candidate: Candidate, middle: float) -> float:
-    """Return the share of the best similarity that a good answer must have (B)."""
+    """Return the share of the best similarity that a good answer must reach (B)."""
     often, stale, other = _gates(middle)
     if candidate.access_count > OFTEN_ACCESSED:
         return often
@@ -259,5 +259,5 @@ def gate(candidate: Candidate, middle: float) -> float:
 
 
 def _gates(middle: float) -> tuple[float, float, float]:
-    """Return the gate of what is often accessed, of what is stale, and of all else."""
+    """Return the gates for memories that are accessed often, stale, and neither."""
     return middle + THRESHOLD_STEP_OFTEN, min(1.0, middle + THRESHOLD_STEP_STALE), middle

@@ -1,8 +1,7 @@
-"""Searching once more: other wordings, what the first hits lead to, and an order from outside.
+"""Refines a search: other wordings, what the first hits lead to, and an external order.
 
-Each is asked for in the call. None is a part of a plain search: on chats, where each of them was
-measured, a second look gained nothing and costs another search a hit (see the guide of
-measurements).
+Each is requested by the caller. None is part of a plain search: on chats, a second look gained
+nothing, and it costs one more search per hit followed (see the guide of measurements).
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from agent_memory.models.search import MemorySearchResult, SearchResults
 from agent_memory.services.search.request import SearchRequest
 
 RERANKED: Final = 25
-"""So many hits, or as many as are asked for, are given to a reranker."""
+"""The minimum number of hits that are given to a reranker; more if the limit is higher."""
 LEADS: Final = 3
-"""So many of the first hits are followed."""
+"""The number of first hits that are followed."""
 RANK_OFFSET: Final = 60
 """The constant of reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009)."""
 
@@ -29,8 +28,8 @@ FollowUp = Callable[[SearchRequest, str], str]
 def refined(request: SearchRequest, look: Look, follow_up: FollowUp) -> SearchResults:
     """Search as a request asks, with its wordings, hops and reranker.
 
-    ``look`` is a plain search; ``follow_up`` returns the query that a memory's text leads to, or
-    nothing. What fails is told in ``degraded``, and takes no hit away.
+    ``look`` is a plain search; ``follow_up`` returns the query that a memory's text leads to, or an
+    empty string. Failures are reported in ``degraded`` and take no hit away.
     """
     limit = request.limit
     wide = request._replace(limit=max(limit, RERANKED) if request.reranker else limit)
@@ -47,7 +46,7 @@ def refined(request: SearchRequest, look: Look, follow_up: FollowUp) -> SearchRe
 def _with_other_wordings(
     results: SearchResults, request: SearchRequest, look: Look
 ) -> SearchResults:
-    """Join what a question and its other wordings find, by their places."""
+    """Combine the results of a question and its other wordings by their ranks."""
     from agent_memory.extraction.query_expansion import expand_query  # noqa: PLC0415 - seldom used
 
     assert request.language_model is not None  # noqa: S101
@@ -67,7 +66,7 @@ def _with_other_wordings(
 def _with_second_look(
     results: SearchResults, request: SearchRequest, look: Look, follow_up: FollowUp
 ) -> SearchResults:
-    """Put what the first good hits lead to in the places of hits below the gate."""
+    """Replace hits below the gate with what the first good hits lead to."""
     good = [hit for hit in results if hit.passed_gate]
     queries = [follow_up(request, hit.memory.content) for hit in good[:LEADS]]
     leads = [
@@ -86,7 +85,7 @@ def _with_second_look(
 
 
 def _reranked(results: SearchResults, request: SearchRequest) -> SearchResults:
-    """Put hits in the order of a reranker's scores, the best first."""
+    """Sort hits by a reranker's scores, best first."""
     assert request.reranker is not None  # noqa: S101
     hits = list(results)
     try:
@@ -95,7 +94,7 @@ def _reranked(results: SearchResults, request: SearchRequest) -> SearchResults:
         )
         scores = [float(score) for score in answer]
         problem = _fault(scores, hits)
-    except Exception as error:  # noqa: BLE001 - somebody else's code: it may raise what it likes
+    except Exception as error:  # noqa: BLE001 - somebody else's code may raise anything
         scores, problem = [], f"{type(error).__name__}: {error!s:.200}"
     if problem is not None:
         return _of_hits(results, hits, [f"not reranked: {problem}"])
@@ -114,7 +113,7 @@ def _fault(scores: Sequence[float], hits: Sequence[MemorySearchResult]) -> str |
 def _of_hits(
     results: SearchResults, hits: Sequence[MemorySearchResult], notes: Sequence[str] = ()
 ) -> SearchResults:
-    """Return the results with other hits, and notes on what failed."""
+    """Return the results with other hits, and with notes about failures."""
     metadata = results.search_metadata
     updated = metadata.model_copy(update={"degraded": [*metadata.degraded, *notes]})
     return results.model_copy(

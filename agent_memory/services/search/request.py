@@ -1,4 +1,4 @@
-"""The request of a search: one object, from the verb down to the tables."""
+"""The request of a search: one object, passed from the verb down to the tables."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -20,9 +20,9 @@ else:  # names in quotes would be compiled: the first takes a millisecond
 
 
 class OwnWords(NamedTuple):
-    """The words of a query in one owner's memories: for each term the rows, and how many all are.
+    """The rows of each query term among one owner's memories, and the number of those memories.
 
-    They are looked up once a search, however often its filters change.
+    They are looked up once per search, however often its filters change.
     """
 
     postings: Sequence[Sequence[int]]
@@ -30,24 +30,31 @@ class OwnWords(NamedTuple):
 
 
 class SearchRequest(NamedTuple):
-    """What is searched for, and how.
+    """What to search for, and how.
 
-    Without ``filters`` every memory is searched that is not archived.
-    ``threshold`` is the least similarity and ``min_confidence`` the least confidence (0 to 1) that
-    is accepted, if any; with ``has_no_floor`` nothing else is too little. Without ``include_weak``
-    only what passes the gate is accepted. ``now`` is the moment that ages are counted from, if it
-    is not the present; ``explain`` asks for the parts of the scores. ``hops`` of 2 follow what the
-    first hits lead to, ``language_model`` is asked for other wordings, and ``reranker`` has the
-    last word on the order: see ``refinement``.
+    Set by the caller:
 
-    The service and the pipeline add the rest: ``passing`` are the filters as an engine takes them,
-    ``scope`` those of them that say whose memories may be seen at all, in near misses too;
-    ``owner`` is the user or run of it, unless nobody else has memories: how rare a word is, what
-    stands beside a memory and where the middle of the vectors is, is then told of this owner's;
-    ``own_words`` are those of the owner; ``uncounted`` has accesses that are not written yet, by
-    row id; ``vector`` is the query's, if the search is by meaning too; ``terms`` are the query's
-    words, ``is_english`` tells whether they are English, and ``dates`` are the days that it speaks
-    of.
+    - ``filters``: without them, all memories are searched except archived ones.
+    - ``threshold``, ``min_confidence``: the minimum similarity and confidence (0 to 1), if any.
+    - ``has_no_floor``: results below the floor are accepted too.
+    - ``include_weak``: if false, only results that pass the gate are accepted.
+    - ``now``: the moment from which ages are counted, if it is not the present.
+    - ``explain``: add the parts of the scores to the results.
+    - ``hops``, ``language_model``, ``reranker``: 2 hops follow what the first hits lead to, the
+      model is asked for other wordings, and the reranker decides the final order; see
+      ``refinement``.
+
+    Added by the service and the pipeline:
+
+    - ``passing``: the filters in the form that an engine takes.
+    - ``scope``: the part of them that says whose memories may be seen at all, in near misses too.
+    - ``owner``: the user or run of the scope, unless nobody else has memories. The rarity of words,
+      the neighbours of a memory and the centre of the vectors then come from this owner's memories.
+    - ``own_words``: the rows of the query's words among the owner's memories.
+    - ``uncounted``: accesses that are not written yet, by row id.
+    - ``vector``: the query's vector, if the search is by meaning too.
+    - ``terms``, ``is_english``: the query's words, and whether they are English.
+    - ``dates``: the days that the query mentions.
     """
 
     query: str
@@ -75,28 +82,28 @@ class SearchRequest(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Return whether one look is all that is asked for."""
+        """Return whether the request needs only a single search."""
         return self.hops == 1 and self.language_model is None and self.reranker is None
 
     @property
     def user_id(self) -> str | None:
-        """Return the user whose memories alone are searched, if any."""
+        """Return the user to whose memories the search is limited, if any."""
         return None if self.filters is None else self.filters.user_id
 
     @property
     def run_id(self) -> str | None:
-        """Return the run whose memories alone are searched, if any."""
+        """Return the run to whose memories the search is limited, if any."""
         return None if self.filters is None else self.filters.run_id
 
     @property
     def moment(self) -> datetime:
-        """Return the moment that ages are counted from; the service has set it."""
+        """Return the moment from which ages are counted, as the service has set it."""
         assert self.now is not None  # noqa: S101
         return self.now
 
 
 class QueryMeaning(NamedTuple):
-    """The vector of a query, if it could be made; why not; and how long that took."""
+    """The vector of a query or why it could not be made, and how long that took."""
 
     vector: QueryVector | None = None
     degraded: Sequence[str] = ()

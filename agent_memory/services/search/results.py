@@ -1,4 +1,4 @@
-"""What a search found, made into what users get: models, or plain tuples of the same names."""
+"""Turns what a search found into what users get: models, or plain tuples with the same names."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,9 +24,9 @@ else:
 
 
 class ResultTypes(NamedTuple):
-    """What makes the parts of an answer of their fields, which are named as in ``SearchResults``.
+    """The constructors of the parts of a result, with the fields of ``SearchResults``.
 
-    ``score`` takes a hit's score apart, and ``applied`` says which filters were given.
+    ``score`` explains a hit's score, and ``applied`` lists the filters that were set.
     """
 
     results: Callable[..., Any]
@@ -47,11 +47,11 @@ PLAIN: ResultTypes = ResultTypes(
     score=lambda *_: None,
     applied=lambda filters: filters.applied() if isinstance(filters, SearchFilterValues) else {},
 )
-"""Plain tuples: of searches that explain nothing."""
+"""Plain tuples, for searches without explanations."""
 
 
 class Finds(NamedTuple):
-    """What a search found; ``memories`` has those of ``outcome.row_ids()``."""
+    """What a search found; ``memories`` has the memories of ``outcome.row_ids()``."""
 
     request: SearchRequest
     outcome: SearchOutcome
@@ -62,7 +62,7 @@ class Finds(NamedTuple):
 def results_of(
     finds: Finds, meaning: QueryMeaning, types: ResultTypes, *, milliseconds: float
 ) -> Any:  # noqa: ANN401 - what ``types`` makes
-    """Make what users get."""
+    """Build the results that users get."""
     request, outcome, memories, scratchpad_reasons = finds
     return types.results(
         results=[
@@ -109,7 +109,7 @@ def results_of(
 
 
 def _match_type(hit: RankedHit, scratchpad_reason: str | None) -> str:
-    """Label a hit, as ``MatchType`` does: in the scratchpad as new, promoted there, or found."""
+    """Label a hit as ``MatchType`` does: in the scratchpad as new, promoted there, or found."""
     if scratchpad_reason is None:
         return "keyword" if hit.by_words else "vector"
     return "scratchpad" if scratchpad_reason == "stored" else "promoted"

@@ -1,4 +1,4 @@
-"""What the words of a query give that stand side by side, written in one: "log in", "e-mail"."""
+"""Adjacent words of a query, joined as the store may have them: "log in", "e-mail"."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,25 +11,24 @@ from agent_memory.text.excerpts import both_ends
 from agent_memory.text.word_forms import APOSTROPHES, BEFORE_APOSTROPHES, HYPHENS, folded
 
 LONGEST: Final = 64
-"""Letters of a word that may have been meant otherwise: German's longest has 63. A word of 100,000
-letters has 5 million neighbours, and a search for it took 24 s."""
+"""Maximum letters of a word for which alternatives are considered: German's longest has 63. A word
+of 100,000 letters has 5 million neighbours, and a search for it took 24 s."""
 _MOST_JOINED: Final = 4
-"""Words that stand side by side in a query and may be a single one in the store."""
+"""Maximum number of adjacent words of a query that may be a single one in the store."""
 _MOST_LINKED: Final = 8
-"""The same where no space is between them, or where they are groups of digits: a name in code, a
-telephone number."""
+"""The same without spaces between them, or for groups of digits: identifiers, telephone numbers."""
 _SHORTEST_NUMBER: Final = 7
-"""Digits that people write in groups of any size: numbers of telephones, customers, policies."""
+"""Minimum digits of a number that people group as they like: of telephones, customers, policies."""
 
 _WORDS: Final = re.compile(r"[^\W_]+")
 _LINKS: Final = frozenset(f"{HYPHENS}{APOSTROPHES}_./&+")
-"""What stands between two words that are written as one: "e-mail", "to_string", "O'Brien"."""
+"""The characters between two words that are written as one: "e-mail", "to_string", "O'Brien"."""
 _BETWEEN_THOUSANDS: Final = frozenset(",.'_ \u2019\u00a0\u202f")
 _BETWEEN_DIGITS: Final = _BETWEEN_THOUSANDS | frozenset("-/") | {") ", " (", ") ("}
 
 
 class _Place(NamedTuple):
-    """A word of a query, and what stands between it and the one before."""
+    """A word of a query, and the text between it and the one before."""
 
     word: str
     gap: str
@@ -38,10 +37,10 @@ class _Place(NamedTuple):
 def runs_of(
     query: str, terms: Iterable[Term], variable: Iterable[Term], *, is_english: bool
 ) -> Mapping[str, Sequence[str]]:
-    """Return what a query's words give, joined, and the terms that each is made of.
+    """Return the joined words of a query, each with the terms that it is made of.
 
-    They are words that stand side by side, "log in" and "max_retry_count", terms with stop words
-    between them, and numbers in groups: "25 MiB", "3,000".
+    They are adjacent words, "log in" and "max_retry_count", terms with stop words between them, and
+    numbers in groups: "25 MiB", "3,000".
     """
     places = _places(both_ends(query, MAX_QUERY_CHARACTERS))
     words = [place.word for place in places]
@@ -74,7 +73,7 @@ def _places(query: str) -> list[_Place]:
 def _of_words(
     words: Sequence[str], forms: Iterable[str], term_of: Collection[str]
 ) -> Iterator[Sequence[str]]:
-    """Yield the runs from each of some words on, up to another that is looked for."""
+    """Yield the runs from each of some words up to another one that is searched for."""
     first_of = {word: place for place, word in reversed(list(enumerate(words)))}
     for form in forms:
         start = first_of.get(form, len(words))
@@ -84,33 +83,33 @@ def _of_words(
 
 
 def _linked(places: Sequence[_Place], *, is_english: bool) -> Iterator[Sequence[str]]:
-    """Yield the runs of words with a link between them, stop words and single letters too."""
+    """Yield the runs of words with a link between them, including stop words and single letters."""
     for start in range(len(places)):
         for end in range(start + 1, min(len(places), start + _MOST_LINKED)):
             if not _is_link(places[end - 1].word, places[end], is_english=is_english):
                 break
             run = [place.word for place in places[start : end + 1]]
-            # "U.S." is no "us", and "a.m." no "am".
+            # "U.S." is not "us", and "a.m." not "am".
             if any(len(word) > 1 for word in run):
                 yield run
 
 
 def _is_link(before: str, place: _Place, *, is_english: bool) -> bool:
-    if place.gap in APOSTROPHES:  # "I'm" is no "im", and "d'une" no "dune"
+    if place.gap in APOSTROPHES:  # "I'm" is not "im", and "d'une" not "dune"
         return is_english and before in BEFORE_APOSTROPHES
-    # A version goes on: "v1.2" is no "v12".
+    # A version is not one word: "v1.2" is not "v12".
     are_digits = before[-1:].isdecimal() and place.word[:1].isdecimal()
     return place.gap in _LINKS and not are_digits
 
 
 def _grouped(places: Sequence[_Place], term_of: Collection[str]) -> Iterator[Sequence[str]]:
-    """Yield the runs of which every second word is a number, or where digits are in groups."""
+    """Yield the runs where every second word is a number, or where digits are grouped."""
     for start, place in enumerate(places):
         if place.word not in term_of:
             continue
         for end in range(start + 1, min(len(places), start + _MOST_LINKED)):
             former, latter = places[end - 1].word, places[end].word
-            # "v1.2" is no "v12".
+            # "v1.2" is not "v12".
             is_number = former.isdecimal() or (latter.isdecimal() and not former[-1].isdecimal())
             if latter not in term_of or not is_number:
                 break
@@ -119,7 +118,7 @@ def _grouped(places: Sequence[_Place], term_of: Collection[str]) -> Iterator[Seq
 
 
 def _are_groups(places: Sequence[_Place], start: int, end: int) -> bool:
-    """Return whether some words are written as one by others: "25 MiB", "3,000", "555-0143"."""
+    """Return whether others write some words as one: "25 MiB", "3,000", "555-0143"."""
     words = [place.word for place in places[start:end]]
     gaps = _gaps_in_number(places[start:end])
     if not gaps:
@@ -128,7 +127,7 @@ def _are_groups(places: Sequence[_Place], start: int, end: int) -> bool:
         return False
     if sum(len(word) for word in words if word.isdecimal()) >= _SHORTEST_NUMBER:
         return True
-    # A version and an address go on: "1.250.3".
+    # Versions and addresses go on: "1.250.3".
     beside = (places[max(0, start - 1) : start + 1], places[end - 1 : end + 1])
     are_thousands = len(words[0]) <= 3 and all(len(word) == 3 for word in words[1:])
     return (
@@ -140,7 +139,7 @@ def _are_groups(places: Sequence[_Place], start: int, end: int) -> bool:
 
 
 def _gaps_in_number(places: Sequence[_Place]) -> set[str]:
-    """Return what stands between two numbers side by side."""
+    """Return the gaps between adjacent numbers."""
     return {
         place.gap
         for before, place in pairwise(places)

@@ -1,35 +1,36 @@
 """Scoring: the evidence that a candidate answers a query, part by part. Pure.
 
-Words and meaning are each read at three scales: the memory itself, what was said just before and
-after it in its session, and its whole session. The answer to a question need not repeat its words:
-those stand in what it answers to.
+Words and meaning are each measured at three scales: the memory itself, what was said just before
+and after it in its session, and its whole session. The answer to a question need not repeat the
+question's words: those are in the message that it replies to.
 
 ==================  ======  =======================================================================
 part                weight  what it is
 ==================  ======  =======================================================================
 words               1       BM25 over the words of the query, each as often as the query has it; the
-                            best candidate 1
-words around it     1.5     BM25 over the memory with its neighbours' words, counted less the
-                            farther they are; the best candidate 1
-words of session    0.5     BM25 over the session as one text; the best session 1
+                            best candidate scores 1
+words around it     1.5     BM25 over the memory together with its neighbours' words, which count
+                            less with distance; the best candidate scores 1
+words of session    0.5     BM25 over the session as one text; the best session scores 1
 meaning             model's its cosine with the query, see ``CosineScale``
-meaning around it   0.3     of the meaning of those next to it in its session,
-                    0.1     and of those one farther
+meaning around it   0.3     of the meaning of its direct neighbours in the session,
+                    0.1     and of those at distance two
 meaning of session  0.2     of the mean of its session's best three meanings
-subject             0.25    its first word is asked for: who speaks, or whom it is about
-date                0.5     it is of a time that the query speaks of
-question           -20 %    of all that, where it ends with a question: it asks, and does not answer
+subject             0.25    its first word is in the query: who speaks, or whom it is about
+date                0.5     it is from a time that the query mentions
+question           -20 %    of all the above, if it ends with a question: it asks instead of answers
 ==================  ======  =======================================================================
 
-What stands around a memory says what a short one leaves out. A long one says it itself, and a long
-question tells as well as asks. So beyond ``SHORT`` words the surroundings fade, their share going
-to the memory's own words, and so does what the first word is worth; beyond ``SHORT_QUESTION`` what
-is taken off for asking does. That fades too where what comes next is long: people answer each other
-in a few words, and what gets a page was told an assistant, as a request.
+The surroundings of a memory supply what a short one leaves out. A long one says it itself, and a
+long question informs as well as asks. So beyond ``SHORT`` words the surroundings fade, their share
+going to the memory's own words, and so does the value of the first word; beyond ``SHORT_QUESTION``
+words the deduction for asking fades. That deduction also fades if the next memory is long: people
+answer each other in a few words, and a message that gets a page in reply was a request to an
+assistant.
 
-The three of words count as much as the share of the query that the best candidate has of it: where
-no memory has more than a word or two of a question, its meaning decides. ``bench/locomo.py`` takes
-each part away in turn and measures what it was worth.
+With vectors, the three parts for words are multiplied by the largest share of the query that one
+candidate has: if no memory has more than a word or two of a question, its meaning decides.
+``bench/locomo.py`` removes each part in turn and measures what it was worth.
 """
 
 import math
@@ -41,40 +42,41 @@ from agent_memory.services.search.signals import PIVOT, Candidate, QueryProfile,
 from agent_memory.services.search.strength import strength_of
 
 BM25_SATURATION: Final = 0.4
-"""k1: how soon repeating a word stops to count."""
+"""k1: how soon repeating a word stops counting."""
 BM25_LENGTH: Final = 0.7
-"""b: how much a long text is held back."""
+"""b: how strongly long texts are penalized."""
 QUERY_SATURATION: Final = 8.0
-"""k3: how soon repeating a word in the query does: a log that is pasted has one again and again."""
+"""k3: how soon repeating a word in the query stops counting: a pasted log repeats it endlessly."""
 SESSION_SATURATION: Final = 1.2
 SESSION_LENGTH: Final = 0.4
-"""k1 and b for whole sessions, whose lengths are measured against the mean of them."""
+"""k1 and b for whole sessions, whose lengths are compared to their mean."""
 SHORT: Final = 60
-"""Words up to which a memory's surroundings count in full; of twice as many, they count half."""
+"""Words up to which a memory's surroundings count in full; for twice as many, they count half."""
 SHORT_QUESTION: Final = 20
-"""The same for what is taken off where it ends with a question. "My app keeps its sessions in
-Redis. Can you suggest a timeout?" is an answer too."""
+"""The same for the deduction for ending with a question. "My app keeps its sessions in Redis. Can
+you suggest a timeout?" is an answer too."""
 
 AROUND_WORDS: Final = {-2: 0.3, -1: 0.7, 1: 0.7, 2: 0.3}
-"""What a neighbour's word counts, by distance in the session, in both directions."""
+"""The weight of a neighbour's words by distance in the session, in both directions."""
 AROUND_MEANING: Final = {-2: 0.33, -1: 1.0, 1: 1.0, 2: 0.33}
-"""What a neighbour's meaning counts, likewise."""
+"""The weight of a neighbour's meaning, likewise."""
 SESSION_BEST: Final = 3
-"""So many of a session's meanings are its meaning: the best."""
+"""The number of best meanings in a session whose mean is the meaning of the session."""
 
 NEAR_COSINE: Final = 0.5
 """A centred cosine that says much."""
 MEANING_POWER: Final = 1.5
-"""The power of a cosine in that unit that it is worth: two weak resemblances are worth less than a
-strong one. With 3 the nearest stood too far before the next: Cranfield's nDCG@10 was 37.5 for 38.3,
-Debian's 86.0 for 87.0, of LoCoMo's turns 62.1 for 63.1 (MiniLM 64.6 for 65.3)."""
+"""The power to which a cosine, in that unit, is raised: two weak resemblances are worth less than a
+strong one. With 3 the nearest stood too far ahead of the next: Cranfield's nDCG@10 was 37.5 instead
+of 38.3, Debian's 86.0 instead of 87.0, that of LoCoMo's turns 62.1 instead of 63.1 (MiniLM 64.6
+instead of 65.3)."""
 
 
 class Weights(NamedTuple):
-    """What each part of the evidence counts. The memory's own words count 1.
+    """The weight of each part of the evidence. The memory's own words count 1.
 
-    That of its own meaning is the model's, see ``CosineScale``. ``question`` is the share of all
-    the rest that is taken off.
+    The weight of its own meaning is the model's, see ``CosineScale``. ``question`` is the share of
+    everything else that is deducted.
     """
 
     words_around: float = 1.5
@@ -90,7 +92,7 @@ WEIGHTS: Final = Weights()
 
 
 class Evidence(NamedTuple):
-    """The score of a candidate, part by part, each times its weight: see the table above.
+    """The score of a candidate, part by part, each already weighted: see the table above.
 
     ``total`` is the sum of the parts.
     """
@@ -111,8 +113,8 @@ class Scores(NamedTuple):
     """The scores of the candidates.
 
     ``parts`` has the values of each one's evidence, by row id. ``coverage`` is the largest share of
-    the query's words that one candidate has, ``strength`` how good the best answer is by words and
-    meaning, both 0 to 1.
+    the query's words that one candidate has, ``strength`` is how good the best answer is by words
+    and meaning; both are 0 to 1.
     """
 
     parts: Mapping[int, tuple[float, ...]]
@@ -120,7 +122,7 @@ class Scores(NamedTuple):
     strength: float
 
     def evidence_for(self, row_id: int) -> Evidence:
-        """Return the evidence for one candidate: few are ever looked at."""
+        """Return the evidence for one candidate, built on request: few are ever needed."""
         return Evidence._make(self.parts[row_id])
 
 
@@ -157,7 +159,7 @@ def weigh(
 
 
 Parts = tuple[float, float, float]
-"""What speaks for a candidate: its own, that of those around it, and of its session."""
+"""The evidence from a candidate itself, from its neighbours, and from its session."""
 _NOTHING: Final[Parts] = (0.0, 0.0, 0.0)
 
 
@@ -167,11 +169,11 @@ _NOTHING: Final[Parts] = (0.0, 0.0, 0.0)
 def _weigh_words(
     candidates: Sequence[Candidate], query: QueryProfile, weights: Weights, share: float
 ) -> list[Parts]:
-    """Weigh the words of each candidate, of those around it, and of its session."""
+    """Weigh the words of each candidate, of its neighbours, and of its session."""
     k3 = QUERY_SATURATION
     times = [n * (k3 + 1) / (k3 + n) for n in query.times] or [1.0] * len(query.frequencies)
     if any(nearness(candidate, query) == 1 for candidate in candidates if query.relative_terms):
-        # "Every second week" says nothing of last week, where something is of last week.
+        # "Every second week" says nothing about last week, if a candidate is from last week.
         times = [0.0 if place in query.relative_terms else n for place, n in enumerate(times)]
     counted = zip(times, query.frequencies, strict=True)
     rarities = [count * rarity(frequency, query.corpus_size) for count, frequency in counted]
@@ -182,7 +184,7 @@ def _weigh_words(
         for counts, length in _texts_around(candidates, texts)
     ]
     of_sessions = _score_sessions(candidates, times)
-    # The best of each is 1.
+    # The best of each scores 1.
     best_own, best_around, best_of_session = (
         max(scores, default=0.0) or math.inf for scores in (own, around, of_sessions.values())
     )
@@ -191,7 +193,7 @@ def _weigh_words(
     for candidate, of_own, of_around in zip(candidates, own, around, strict=True):
         of_session = of_sessions.get(candidate.session, 0.0)
         if not (of_around or of_session):
-            parts.append(_NOTHING)  # nor has it words of its own
+            parts.append(_NOTHING)  # then it has no words of its own either
             continue
         fade = _fade(candidate.length, SHORT)
         parts.append(
@@ -205,17 +207,17 @@ def _weigh_words(
 
 
 def _fade(length: int, short: int) -> float:
-    """Return 1 for a memory of ``short`` words at most, and less the longer it is."""
+    """Return 1 for a memory of at most ``short`` words, and less the longer it is."""
     return 1.0 if length <= short else short / length
 
 
 Text = tuple[Mapping[int, float], float]
-"""How often terms of the query stand in a text, by their place there, and how many words it has."""
+"""How often each query term occurs in a text, by its position in the query; the text's length."""
 
 
 def _texts_around(candidates: Sequence[Candidate], texts: Mapping[int, Text]) -> Iterator[Text]:
-    """Yield each candidate's text with those of its neighbours, as far as they are candidates."""
-    # In whatever order they come.
+    """Yield each candidate's text merged with its neighbours', if those are candidates."""
+    # fsum: the mean must not depend on the order of the candidates.
     mean = math.fsum([length for _, length in texts.values()]) / len(texts)
     unknown: Text = ({}, mean)
     for candidate in candidates:
@@ -234,7 +236,7 @@ def _texts_around(candidates: Sequence[Candidate], texts: Mapping[int, Text]) ->
 
 
 def _texts_of_sessions(candidates: Sequence[Candidate]) -> dict[str, Text]:
-    """Return each session as one text, as far as its memories are candidates."""
+    """Return each session as one text, made of those of its memories that are candidates."""
     counts: dict[str, dict[int, float]] = {}
     lengths: dict[str, int] = {}
     for candidate in candidates:
@@ -248,7 +250,7 @@ def _texts_of_sessions(candidates: Sequence[Candidate]) -> dict[str, Text]:
 
 
 def _score_sessions(candidates: Sequence[Candidate], times: Sequence[float]) -> dict[str, float]:
-    """Score each session by its words; a word is the rarer, the fewer sessions have it."""
+    """Score each session by its words; the fewer sessions have a word, the rarer it is."""
     texts = _texts_of_sessions(candidates)
     frequencies = Counter(place for counts, _ in texts.values() for place in counts)
     rarities = {
@@ -271,7 +273,7 @@ def _bm25(
     pivot: float = PIVOT,
 ) -> float:
     slowness = k1 * (1 - b + b * length / pivot)
-    if len(counts) == 1:  # as most have
+    if len(counts) == 1:  # as in most texts
         ((place, count),) = counts.items()
         return rarities[place] * count / (count + slowness)
     return math.fsum(
@@ -285,7 +287,7 @@ def _bm25(
 def _weigh_meaning(
     candidates: Sequence[Candidate], query: QueryProfile, weights: Weights
 ) -> list[Parts]:
-    """Weigh the meaning of each candidate, of those around it, and of its session."""
+    """Weigh the meaning of each candidate, of its neighbours, and of its session."""
     if query.cosine_scale is None:
         return [_NOTHING] * len(candidates)
     weight = query.cosine_scale.weight

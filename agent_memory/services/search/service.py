@@ -1,4 +1,4 @@
-"""The searches of one agent's file, and the access counts that they leave."""
+"""The searches of one agent's file, and the access counts that they update."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import AmongIds, filter_of, scope_of
 
 MOST_LEADS: Final = 5
-"""Words of a hit that are looked for next."""
+"""Words of a hit to search for next."""
 
 
 class SearchService:
@@ -41,7 +41,7 @@ class SearchService:
     def search(
         self, request: SearchRequest, meaning: QueryMeaning, *, now: datetime
     ) -> SearchResults:
-        """Find the memories that answer a request, best first, and say how it went."""
+        """Find the memories that answer a request, best first, and report how the search went."""
         started = time.perf_counter()
 
         def look() -> Finds:
@@ -58,10 +58,11 @@ class SearchService:
         return results
 
     def follow_up(self, request: SearchRequest, text: str) -> str:
-        """Return the query that a hit's text leads to, or nothing where it leads nowhere.
+        """Return the query that a hit's text leads to, or an empty string if it leads nowhere.
 
-        That is what the text leaves of the query, and its own rarest words that stand elsewhere
-        too: the name of somebody's sister where the query asks where that sister lives.
+        It consists of the query's words that the text does not contain, and of the text's own
+        rarest words that also occur elsewhere: the name of somebody's sister, when the query asks
+        where that sister lives.
         """
         scope = scope_of(request.filters, agent_id=self._engine.agent_id)
         asked = self._engine.keywords.terms_of(request.query)
@@ -78,7 +79,7 @@ class SearchService:
     def by_ids(
         self, memory_ids: Sequence[str], filters: SearchFilters | SearchFilterValues | None
     ) -> list[Memory]:
-        """Return the memories with these ids that the filters let pass, in the order of the ids."""
+        """Return the memories with these ids that match the filters, in the order of the ids."""
         passing = filter_of(filters, agent_id=self._engine.agent_id).and_also(
             AmongIds(tuple(memory_ids))
         )
@@ -89,7 +90,7 @@ class SearchService:
         return [memory for memory in memories if memory is not None]
 
     def record_search(self, results: SearchResults, *, count_accesses: bool) -> None:
-        """Record a search, its accesses and what it gave to the agent; no write is waited for."""
+        """Record a search, its accesses and the memories it returned; waits for no write."""
         self._unit_of_work.record_search(
             [hit.memory.id for hit in results if hit.passed_gate] if count_accesses else [],
             [hit.memory.id for hit in results],
@@ -98,7 +99,7 @@ class SearchService:
         )
 
     def record_recalls(self, memory_ids: Sequence[str]) -> None:
-        """Record that memories were given to the agent."""
+        """Record that memories were returned to the agent."""
         self._unit_of_work.record_recalls(memory_ids)
 
 

@@ -1,4 +1,4 @@
-"""What scoring reads: the signals of a query, and of each candidate. Pure."""
+"""The input of scoring: the signals of a query, and of each candidate. Pure."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -10,22 +10,22 @@ from typing import Final, NamedTuple
 from agent_memory.text.dates import Span
 
 PIVOT: Final = 30
-"""Words of a text that is held back no more than k1 says: a few sentences.
+"""The length in words, a few sentences, at which a text's length neither helps nor hurts in BM25.
 
-BM25 measures lengths against the mean of the texts. But how far a word is there by chance follows
-from how many others stand beside it, not from what else is stored. With the mean, either the long
-replies of an assistant stood first (b = 0.4), or what short turns say was lost (b = 0.75)."""
+BM25 usually compares lengths with the mean of the texts. But how likely a word is there by chance
+depends on how many other words the text has, not on what else is stored. With the mean, either the
+long replies of an assistant came first (b = 0.4), or short turns were lost (b = 0.75)."""
 
 
 class Candidate(NamedTuple):
     """A memory that may be an answer, with the signals that scoring reads.
 
-    ``counts`` has how often terms of the query stand in it, by their place there and in its order;
-    ``length`` is its number of words. ``neighbours`` has the row ids around it in its session, by
-    distance. ``cosine`` is that of its vector and the query's, both centred, if it has one. ``day``
-    is that of its timestamp. ``opens`` is whether its first word is one of the query's, ``asks``
-    whether it ends with a question. ``variants`` has what stands in it for words of the query, by
-    the word asked for.
+    ``counts`` has how often terms of the query occur in it, by their position in the query and in
+    its order; ``length`` is its number of words. ``neighbours`` has the row ids around it in its
+    session, by distance. ``cosine`` is that of its vector and the query's, both centred, if it has
+    a vector. ``day`` is the date of its timestamp. ``opens`` is whether its first word is in the
+    query, ``asks`` whether it ends with a question. ``variants`` has the alternatives that matched
+    in it, by the query's word.
     """
 
     row_id: int
@@ -45,8 +45,8 @@ class Candidate(NamedTuple):
 class CosineScale(NamedTuple):
     """What the cosines of one embedding model are worth.
 
-    ``weight`` is how much a near cosine (``scoring.NEAR_COSINE``) counts beside the best by words;
-    at ``floor`` and below, two texts have nothing to do with each other.
+    ``weight`` is how much a near cosine (``scoring.NEAR_COSINE``) counts relative to the best by
+    words; at ``floor`` and below, two texts are unrelated.
     """
 
     weight: float
@@ -54,15 +54,15 @@ class CosineScale(NamedTuple):
 
 
 class QueryProfile(NamedTuple):
-    """What scoring knows of a query.
+    """What scoring knows about a query.
 
     ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it;
-    ``times`` how often the query does, once each where nothing is said. ``name_terms`` are the
-    places of the terms that are names, ``light_terms`` of those that say little of what is asked
-    for, ``pair_terms`` of pairs of characters; ``is_english`` is whether it is taken for English.
-    ``spans`` are the dates that the query speaks of, ``date_terms`` the places of the terms that
-    say them, ``relative_terms`` of those that say how long ago. ``cosine_scale`` is that of the
-    candidates' cosines, if they have any. ``asks_for_several`` is whether one answer is not all.
+    ``times`` has how often the query does (by default, once each). ``name_terms`` are the positions
+    of the terms that are names, ``light_terms`` of those that say little about what is asked for,
+    ``pair_terms`` of pairs of characters; ``is_english`` is whether the query is taken for English.
+    ``spans`` are the dates that it mentions, ``date_terms`` the positions of the terms that name
+    them, ``relative_terms`` of those that say how long ago. ``cosine_scale`` is that of the
+    candidates' cosines, if they have any. ``asks_for_several`` is whether one answer is not enough.
     """
 
     frequencies: Sequence[int]
@@ -86,5 +86,5 @@ def rarity(frequency: float, corpus_size: float) -> float:
 
 
 def nearness(candidate: Candidate, query: QueryProfile) -> float:
-    """Return how near a memory is to the times that a query speaks of, 0 to 1."""
+    """Return how near a memory is to the times that a query mentions, 0 to 1."""
     return max((span.nearness(candidate.day) for span in query.spans), default=0.0)

@@ -1,7 +1,7 @@
 """How strong the best answer to a query is, and has to be. Pure.
 
-By words it is the share of the query's words that one memory has, weighed by how rare they are; a
-meaning that is near adds to it. Below the floor nothing is an answer.
+By words, strength is the share of the query's words that one memory has, weighted by rarity; a near
+meaning adds to it. Below the floor nothing is an answer.
 """
 
 import math
@@ -17,73 +17,76 @@ from agent_memory.services.search.signals import (
 )
 
 STRENGTH_FLOOR: Final = 0.3
-"""Below this nothing is an answer, in a store of ``MANY`` memories and more: no memory has that
-share of the query's words, weighed by how rare they are. Of ten corpora none loses more than 1.3 %
-of its own questions; with 0.31 one loses 2 %, with 0.32 one 4 %."""
+"""The floor in a store of ``MANY`` memories or more: if no memory has this share of the query's
+words, weighted by rarity, there is no answer. Of ten corpora none loses more than 1.3 % of its own
+questions; with 0.31 one loses 2 %, with 0.32 one loses 4 %."""
 MANY: Final = 2_000
 STRENGTH_FLOOR_OF_A_HANDFUL: Final = 0.21
-"""The same in a store of ``HANDFUL`` memories and fewer: the best of a few has little of a question
-by chance, and who has stored a few should find them by any word of theirs. The best of more has
-more, as their logarithm is more: so the floor grows from here to there."""
+"""The floor in a store of ``HANDFUL`` memories or fewer: the best of a few has little of a question
+by chance, and somebody who stored a few should find them by any of their words. What the best of
+more memories has by chance grows with the logarithm of their number, and so does the floor."""
 HANDFUL: Final = 10
 OTHER_LANGUAGES: Final = 0.12
-"""What is taken off where a query is not in English. Of other languages less is known: which words
-are names, which say little, which are forms of one another. So all that is asked in them is found
-in part. At the floor of English 1 to 12 % of a store's own questions find nothing in twelve corpora
-of them, and 16 % in Arabic; with this, up to 1.3 % and 2.3, a mean of 0.7."""
+"""What is subtracted from the floor if a query is not in English. Less is known about other
+languages: which words are names, which say little, which are forms of one another. So only part of
+a question in them is ever matched. At the floor of English, 1 to 12 % of a store's own questions
+find nothing in twelve corpora of other languages, and 16 % in Arabic; with this, up to 1.3 % and
+2.3 %, 0.7 % on average."""
 
 NAME_WEIGHT: Final = 4.0
-"""How much more a name matters than another word, where it is asked what a memory has of a query:
-a question about somebody who is in no memory is not answered by one about somebody else."""
+"""How much more a name matters than another word for the share of a query that a memory has: a
+question about somebody who is in no memory is not answered by a memory about somebody else."""
 LIGHT_WEIGHT: Final = 0.5
-"""How much less a word that says how is asked, and not what for ("kind", "feel", "after")."""
+"""The factor for a word that says how it is asked, and not what for ("kind", "feel", "after")."""
 _COVERED_WORDS: Final = 5
-"""Of a longer query the weightiest words alone must be found: agents search with whole messages,
-and two rare words that are found are an answer, whatever the other twenty are."""
+"""In a longer query only the weightiest words must be found: agents search with whole messages, and
+two rare words that match are an answer, whatever the other twenty are."""
 _COVERED_PAIRS: Final = 8
-"""The same in pairs of characters, where words are not told apart. Their mean is taken so many
-times: the weightiest are those that stand across two words, and in no memory."""
+"""The same for pairs of characters, in scripts that do not separate words. Their mean is taken so
+many times: the weightiest are those that straddle two words, and are in no memory."""
 TOGETHER: Final = 0.2
-"""The power of the share of a query's words that a memory has, whatever their weights, by which
-those count: any word of a language is in some memory, and a rare one weighs as much as three others
-of a question; but those three are seldom in the same by chance."""
+"""The exponent of the unweighted share of a query's words that a memory has, a factor of its
+strength: any word of a language is in some memory, and a rare one weighs as much as three others of
+a question; but those three are seldom in one memory by chance."""
 TOGETHER_WORDS: Final = 10
-"""Of so many words at most that share is taken."""
+"""At most so many words are expected for that share."""
 _RARITY_POWER: Final = 0.6
-"""The power of a word's rarity that is its weight, where it is asked what a memory has of a query.
-By the whole of it a single rare word, met by chance, makes up for three that are missing."""
+"""The power to which a word's rarity is raised to get its weight in the share of a query that a
+memory has. With the full rarity, a single rare word, matched by chance, makes up for three that are
+missing."""
 _CHANCE_OF_LENGTH: Final = 0.5
-"""How much less a word is a sign, by the logarithm of how many times ``PIVOT`` the text is long: a
-page has many words. With these two the share that 98 of 100 questions have at least is much the
-same for turns, observations, chats, code and documents (0.36 to 0.41; with neither 0.3 to 0.52)."""
+"""How much less a match means with the logarithm of the text's length in multiples of ``PIVOT``: a
+page has many words. With these two, the share that 98 of 100 questions reach is much the same for
+turns, observations, chats, code and documents (0.36 to 0.41; with neither 0.3 to 0.52)."""
 _PIVOT_OF_PAIRS: Final = 2 * PIVOT
-"""Where a query is cut into pairs: a text has two for each word."""
+"""For queries that are cut into pairs: a text has two for each word."""
 _BACKGROUND_SIZE: Final = 1_000
-"""Memories that a store is thought to have at least, when it is asked how rare a word is that the
-query and a memory share: in a store of three, how often a word stands there tells nothing."""
+"""The minimum size assumed for a store when judging how rare a word is that the query and a memory
+share: in a store of three, how often a word occurs there says nothing."""
 _COMMON_SHARE: Final = 0.25
 _COMMON_COUNT: Final = 4
-"""A word that stands in this share of a store, and in so many memories at least, is as common as it
-is there: of ten notes that begin with "Meeting" each was an answer to whatever was asked of one.
-Names are left out: who is asked about stands in half of LoCoMo's turns, which lost 1.3 points."""
+"""A word in at least this share of a store, and in at least so many memories, is as common as it is
+in that store: of ten notes that begin with "Meeting", each was an answer to any question about a
+meeting. Names are exempt: a person who is asked about is in half of LoCoMo's turns, which lost 1.3
+points."""
 _DATE_RARITY: Final = 0.01
-"""How often a date is thought to be met, when a query's date is one of the words to be found."""
+"""The assumed frequency of a date, when a query's date is one of the words to be found."""
 _MEANING_STRENGTH: Final = 8.0
 """What a cosine above the floor adds to the strength of an answer: a twentieth adds 0.4."""
 _FLOOR_SIZE: Final = 300
-"""Memories from which on the model's floor holds. It is what the best of so many that have nothing
-to do with a query may reach. The best of fewer reaches less, as their logarithm is less."""
+"""The number of memories from which the model's full floor applies. That floor is what the best of
+so many unrelated memories may reach. For fewer it shrinks with their logarithm."""
 _FLOOR_LEAST: Final = 0.3
-"""The least share of the floor that holds in the smallest store."""
+"""The smallest share of the floor, for the smallest stores."""
 
 
 def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[float, float]:
-    """Return the largest share of the query that one memory has, and how strong the best answer is.
+    """Return the largest share of the query in one memory, and the strength of the best answer.
 
-    The share is that of its words, weighed, and of its date: "last week" need not stand in a memory
-    of last week. Words and meaning are added up memory by memory: that one has the words and
-    another is near is chance, by which two of a hundred questions to another store found something.
-    A meaning that is far takes nothing away: what words alone find is found with every model.
+    The share is that of the query's weighted words and of its date: a memory from last week need
+    not contain "last week". Words and meaning are added up memory by memory: if one memory has the
+    words and another is near, that is chance, by which two of a hundred questions to another store
+    found something. A distant meaning takes nothing away: what words find, every model finds.
     """
     size = max(query.corpus_size, _BACKGROUND_SIZE)
     weights = _weights_of_terms(query, size)
@@ -99,7 +102,7 @@ def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
         if not (of_date or candidate.counts):
             strongest = max(strongest, near)
             continue
-        # The words of the date may stand in it: "June" may be somebody's name.
+        # The words of the date may occur in it: "June" may be somebody's name.
         says_date = bool(query.date_terms) and query.date_terms <= candidate.counts.keys()
         dated = of_date and of_date * (1 if says_date else nearness(candidate, query))
         # A guess at what was meant counts less than 1.
@@ -115,7 +118,7 @@ def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
             continue
         known = len(met) + (dated > 0)
         if known == asked:
-            sure = share  # all of them are no chance, however long the text
+            sure = share  # having all of them is no chance, however long the text
         else:
             chance = _CHANCE_OF_LENGTH * math.log(max(1.0, candidate.length / pivot))
             sure = dated + math.fsum(
@@ -127,7 +130,7 @@ def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
 
 
 def _whole(weights: Sequence[float], of_date: float, pairs: Collection[int]) -> float:
-    """Return what all of a query counts, as far as it must be found."""
+    """Return the total weight of a query, as far as it must be found."""
     words = [weight for place, weight in enumerate(weights) if place not in pairs]
     whole = sum(sorted([*words, of_date], reverse=True)[:_COVERED_WORDS])
     of_pairs = [weights[place] for place in pairs if weights[place]]
@@ -138,7 +141,7 @@ def _whole(weights: Sequence[float], of_date: float, pairs: Collection[int]) -> 
 
 
 def _weights_of_terms(query: QueryProfile, size: int) -> list[float]:
-    """Return what each word of the query counts, where it is asked what a memory has of it."""
+    """Return the weight of each word of the query in the share that a memory has."""
     ignored = query.date_terms | (frozenset(query.light_terms) & frozenset(query.pair_terms))
     least = max(_COMMON_COUNT, _COMMON_SHARE * query.corpus_size)
     weights = []
@@ -155,7 +158,7 @@ def _weights_of_terms(query: QueryProfile, size: int) -> list[float]:
 
 
 def floor_of(query: QueryProfile) -> float:
-    """Return the cosine up to which a memory has nothing to do with the query."""
+    """Return the cosine up to which a memory is unrelated to the query."""
     if query.cosine_scale is None:
         return 1.0
     share = math.log1p(query.corpus_size) / math.log1p(_FLOOR_SIZE)
@@ -163,7 +166,7 @@ def floor_of(query: QueryProfile) -> float:
 
 
 def strength_floor(query: QueryProfile) -> float:
-    """Return how strong the best answer to a query must be, among so many memories."""
+    """Return how strong the best answer to a query must be, in a store of this size."""
     size = min(MANY, max(HANDFUL, query.corpus_size))
     grown = math.log(size / HANDFUL) / math.log(MANY / HANDFUL)
     span = STRENGTH_FLOOR - STRENGTH_FLOOR_OF_A_HANDFUL

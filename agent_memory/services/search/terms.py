@@ -1,25 +1,25 @@
-"""The terms of a query: its words, which of them are names, and what may stand in their place.
+"""The terms of a query: its words, which of them are names, and their alternatives in the store.
 
-Words are matched by Porter's English stems, as FTS5 does. What that does not reach is looked for
-in the store's own vocabulary, and only what stands there is taken:
+Words are matched by Porter's English stems, as FTS5 does. Forms that stemming does not reach are
+looked for in the store's own vocabulary, and only those that occur there are used:
 
 ==============  ====================================================================================
 inflection      words with the same stem in the languages of the store and of the query (Snowball);
                 irregular English plurals and verbs, and German verbs, which count ``IRREGULAR`` of
                 the word itself
-spelling        umlauts and other letters written out, accents of Greek; of Arabic, the article and
-                other words that are written in one with the next; letters of full width
-compounds       words of the query as a single word there; a word of the query in two parts, or in
-                languages that write compounds as one, one of its parts, which counts ``PART``; a
-                name of code in its parts, "getUserById" for "get_user_by_id", and they for it;
-                a number in groups, "1,250" for "1250"; a hyphen, "e-mail" for "email"
-same words      short forms and the whole, "repo" and "repository", and British and American
-                spelling. They count ``SAME``
-misspellings    words one slip away, and of long words two, where nothing else of a word is known.
+spelling        umlauts and other letters written out; Greek accents; Arabic articles and other
+                words that are attached to the next one; full-width letters
+compounds       words of the query as a single word in the store; a word of the query in two parts,
+                or, in languages with closed compounds, one of its parts, which counts ``PART``; an
+                identifier in its parts, "getUserById" for "get_user_by_id", and the reverse; a
+                number in groups, "1,250" for "1250"; a hyphen, "e-mail" for "email"
+same words      short and full forms, "repo" and "repository", and British and American spelling.
+                They count ``SAME``
+misspellings    words one edit away, and for long words two, if nothing else is known of a word.
                 They count ``MISSPELT`` of the word itself
-shortenings     longer words that begin with one of which nothing is known, "PostgreSQL" for
-                "postgres", and names of which it is the first word. They count ``SHORTENED``
-hashes          of Git, the whole for one that is cut short, and the other way round
+shortenings     longer words that begin with an unknown one, "PostgreSQL" for "postgres", and names
+                of which it is the first word. They count ``SHORTENED``
+hashes          of Git, the full hash for an abbreviated one and the reverse
 ==============  ====================================================================================
 """
 
@@ -67,40 +67,40 @@ if TYPE_CHECKING:
     from Stemmer import Stemmer  # type: ignore[import-not-found]
 
 SAMPLE: Final = 24
-"""Memories that tell the languages of a store, the newest."""
+"""The newest memories, from which the languages of a store are detected."""
 SAMPLE_CHARACTERS: Final = 250
-"""What is read of each."""
+"""Characters that are read of each."""
 MOST_VARIED: Final = 16
 """Words of a query for which other forms are looked for: the first and the last."""
 
 IRREGULAR: Final = 0.9
-"""What an irregular form counts beside the word itself: it may be another word, as "left" may."""
+"""The weight of an irregular form relative to the word: it may be another word, as "left" may."""
 SAME: Final = 0.75
-"""What a word counts that is short for it, or spelt as in another country."""
+"""The weight of a short or full form, or of the spelling of another country."""
 PART: Final = 0.5
-"""What a part of a compound counts beside the whole."""
+"""The weight of a part of a compound relative to the whole."""
 _SHORTEST_HEAD: Final = 5
 _SHORTEST_TAIL: Final = 4
-"""Letters of such a part. What a compound is, its end tells: "Hochzeit" is nothing high."""
+"""Minimum letters of such parts. A compound's end says what it is: "Hochzeit" is nothing high."""
 _SHORTEST: Final = 3
-"""Letters of a word that has other forms, of its stem, and of the parts of a compound."""
+"""Minimum letters of a word that has other forms, of its stem, and of the parts of a compound."""
 _SHORTEST_COMPOUND: Final = 8
-"""Letters of a word that is taken apart. In languages that write compounds apart, it must be
-unknown, and its parts stand side by side: then they may be as short as in "log in"."""
+"""Minimum letters of a word that is split. In languages with open compounds the word must be
+unknown, and its parts must be adjacent; then they may be as short as in "log in"."""
 _SHORTEST_PART: Final = 2
 _MANY_CUTS: Final = 7
 _MOST_LONG: Final = 4
-"""Names and numbers that are parted at more places than that: the first of a query. Of 64 numbers
-of 24 digits each a search took 690 ms."""
+"""Only so many of a query's names and numbers (the first) are split if they have more places to
+split than ``_MANY_CUTS``. With 64 numbers of 24 digits each, a search took 690 ms."""
 _MOST_WAYS: Final = 200
-"""Ways to part a name or a number that are thought of, those that are looked up, the rarest pieces
-first, and those that are taken. Of a telephone number of ten digits there are 34."""
+"""How many ways to split a name or a number are considered, how many are looked up (the rarest
+pieces first), and how many are used. A telephone number of ten digits has 34."""
 _MOST_LOOKED_UP: Final = 16
 _MOST_TAKEN: Final = 3
 
 
 def with_terms(engine: Engine, request: SearchRequest) -> SearchRequest:
-    """Add the terms of its query to a request, with what may stand in their place in the store."""
+    """Add the terms of its query to a request, with their alternatives in the store."""
     return with_dates(engine, _with_words(engine, request))
 
 
@@ -129,12 +129,12 @@ def _varied(
     sample: tuple[str, ...],
     language: str | None,
 ) -> list[Term]:
-    """Add to terms what may stand in their place, and which of them are names or say little.
+    """Add to terms their alternatives, and which of them are names or say little.
 
-    ``language`` is that of the query, where that is known.
+    ``language`` is that of the query, if it is known.
     """
     variable = [term for term in terms if _is_variable(term)]
-    if len(variable) > MOST_VARIED:  # what is asked stands before or after what is pasted
+    if len(variable) > MOST_VARIED:  # the question stands before or after pasted text
         half = MOST_VARIED // 2
         variable = variable[:half] + variable[-half:]
     if any(term.is_name for term in terms) and are_capitals_ordinary(sample, request.query):
@@ -158,7 +158,7 @@ def _varied(
     alternatives |= other_lengths(vocabulary, terms)
     has_wide = has_dense(request.query) or any(map(has_dense, sample))
     alternatives = _with_widths(vocabulary, terms, alternatives, has_wide=has_wide)
-    # "Kind" and "see" are a child and a lake in German.
+    # "Kind" and "see" mean a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
     return [
         term._replace(
@@ -172,9 +172,9 @@ def _varied(
 def _with_widths(
     vocabulary: Vocabulary, terms: Iterable[Term], alternatives: Alternatives, *, has_wide: bool
 ) -> Alternatives:
-    """Add to the alternatives of words how they are written in letters of another width.
+    """Add to the alternatives of words their spelling in letters of another width.
 
-    ``has_wide`` tells that the store, or the query, is in a script that has such letters.
+    ``has_wide`` is whether the store or the query uses a script that has such letters.
     """
     widths = {
         term.word: width
@@ -194,7 +194,7 @@ def _with_widths(
 
 
 def _with_light_pairs(terms: list[Term]) -> list[Term]:
-    """Mark the pairs of characters that are no words, unless the query has nothing else."""
+    """Mark the pairs of characters that are function words, unless the query has nothing else."""
     light = {term.word for term in terms if term.is_pair and is_function_pair(term.written)}
     if len(light) == len(terms):
         return terms
@@ -211,9 +211,9 @@ def _is_variable(term: Term) -> bool:
 
 
 class _Word(NamedTuple):
-    """A word of the query: as the index has it but for the stem, its spellings, its stems.
+    """A word of the query: its form as in the index but not stemmed, its spellings and its stems.
 
-    ``joined`` has it with words that its language writes in one with it.
+    ``joined`` has it with the words that its language attaches to it.
     """
 
     term: Term
@@ -224,7 +224,7 @@ class _Word(NamedTuple):
 
 
 class _Forms:
-    """The forms of a query's words that stand in the store: inflected, spelt otherwise, joined."""
+    """The forms of a query's words in the store: inflected, spelt differently, joined."""
 
     def __init__(
         self,
@@ -272,7 +272,7 @@ class _Forms:
         return _Word(term, form, others, stems, frozenset(joined))
 
     def alternatives(self) -> Alternatives:
-        """Return the forms that stand in the store, by the word of the term."""
+        """Return the forms that occur in the store, by the word of the term."""
         self._look_up(self._sought())
         forms_of: dict[str, list[Alternative]] = defaultdict(list)
         for word in self._words:
@@ -300,7 +300,7 @@ class _Forms:
         }
 
     def _sought(self) -> set[str]:
-        """Return all forms that are looked up."""
+        """Return all forms to look up."""
         parts = {part for ways in self._splits_of.values() for way in ways for part in way}
         forms = parts.union(self._runs, *map(self._stemmed, parts), *self._same_as.values())
         for name, places in self._cuts_of.values():
@@ -319,17 +319,17 @@ class _Forms:
         return self._vocabulary.commonest(others, self._counts, MOST_ALTERNATIVES)
 
     def _whole_forms(self, word: _Word) -> set[str]:
-        """Return the forms that stand for a word as they are."""
+        """Return the single words that can replace a word."""
         return self._irregular(word) | word.spellings | word.joined | self._bare_stems(word)
 
     def _irregular(self, word: _Word) -> set[str]:
         forms = irregular_forms(word.form) if self._is_english else set()
-        # A noun is no verb: "Besen" (a broom) is not "besten" (the best).
+        # A noun has no verb forms: "Besen" (a broom) is not "besten" (the best).
         may_be_verb = "german" in self._stemmers and word.term.written.islower()
         return forms | german_forms(word.form) if may_be_verb else forms
 
     def _bare_stems(self, word: _Word) -> set[str]:
-        """Return the stems that are words of their own: "haus", of which English makes "hau"."""
+        """Return the stems that are words of their own: "haus", which English stems to "hau"."""
         return {
             stem
             for language, stem in word.stems
@@ -337,7 +337,7 @@ class _Forms:
         }
 
     def _look_up(self, forms: Iterable[str]) -> None:
-        """Read which of some forms stand in the store, and what begins as the words do."""
+        """Look up which of some forms occur in the store, and what begins as the words do."""
         listed = sorted(forms)
         self._tokens = dict(zip(listed, self._vocabulary.tokens(listed), strict=True))
         prefixes = {
@@ -366,9 +366,9 @@ class _Forms:
         return {folded(stemmer.stemWord(form)) for stemmer in self._stemmers.values()}
 
     def parts_of(self, words: Collection[str]) -> Alternatives:
-        """Return what stands in the store of compounds that do not: the longest part at each end.
+        """Return parts of compounds that the store does not have: the longest part at each end.
 
-        Who asks for "Zahnarzttermin" is answered by what is said of the "Zahnarzt".
+        A question about the "Zahnarzttermin" is answered by what is said about the "Zahnarzt".
         """
         compounds = [
             word for word in self._words if word.term.word in words and is_plain(word.term.written)
@@ -390,12 +390,12 @@ class _Forms:
                 if self._tokens.get(form) in self._counts
             )
             longest = (Alternative((self._tokens[form],), form, PART) for _, form in known[::-1])
-            # A longer one may stand in another user's memories alone.
+            # A longer one may occur only in another user's memories.
             parts += list(islice(filter(self._vocabulary.stands, longest), 1))
         return parts
 
     def _in_two(self, ways: Iterable[tuple[str, str]]) -> list[Alternative]:
-        """Return the way to take a word apart whose shorter part is longest, if there is one."""
+        """Return the split of a word whose shorter part is longest, if there is one."""
         known = [
             (head, tail)
             for head, whole in ways
@@ -412,7 +412,7 @@ class _Forms:
     def _apart(self, word: _Word) -> list[Alternative]:
         """Return a word as two with a sign or a space between them, if it is written so.
 
-        The index does not tell: "atop" would be in "a top score", and "season" in "the sea on".
+        The index alone cannot tell: "atop" would match "a top score", and "season" "the sea on".
         """
         return [
             phrase._replace(written=written)
@@ -423,7 +423,7 @@ class _Forms:
         ][:1]
 
     def _in_pieces(self, name: str, places: Sequence[int]) -> list[Alternative]:
-        """Return the ways in which a name in code, or a number, stands in the store in pieces."""
+        """Return the ways in which an identifier or a number occurs in the store in pieces."""
         known = {piece for piece in pieces(name, places) if self._tokens[piece] in self._counts}
         ways = sorted(
             islice(in_pieces(name, places, known), _MOST_WAYS),
@@ -433,14 +433,14 @@ class _Forms:
         return list(islice(phrases, _MOST_TAKEN))
 
     def _side_by_side(self, forms: Sequence[str]) -> list[Alternative]:
-        """Return the phrase of some words, if they stand so."""
+        """Return the phrase of some words, if they occur as one."""
         words = tuple(self._tokens[form] for form in forms)
         phrase = Alternative(words, " ".join(forms), is_phrase=True)
         is_known = self._counts.keys() >= set(words)
         return [phrase] if is_known and self._vocabulary.has(phrase) else []
 
     def _add_inflected(self, forms_of: dict[str, list[Alternative]]) -> None:
-        """Add the words of the vocabulary that have the stem of a query's word, or join two."""
+        """Add words of the vocabulary that have the stem of a query's word or join two of them."""
         if not self._stemmers:
             return
         by_stem: dict[tuple[str, str], set[str]] = {}
@@ -473,7 +473,7 @@ class _Forms:
         heads: Mapping[str, str],
         by_stem: Mapping[tuple[str, str], Collection[str]],
     ) -> set[str]:
-        """Return the two words of the query that a compound is made of, if it is."""
+        """Return the two words of the query that form a compound, or nothing."""
         for head, first in heads.items():
             rest = token.removeprefix(head)
             if rest == token or len(head) < _SHORTEST:
@@ -488,7 +488,7 @@ class _Forms:
 
 
 def _cuts_of(terms: Iterable[Term]) -> dict[str, tuple[str, list[int]]]:
-    """Return the names in code and the numbers among some terms, and where they may be parted."""
+    """Return the identifiers and numbers among some terms, and where they may be split."""
     cuts_of: dict[str, tuple[str, list[int]]] = {}
     long = 0
     for term in terms:
@@ -500,12 +500,12 @@ def _cuts_of(terms: Iterable[Term]) -> dict[str, tuple[str, list[int]]]:
 
 
 def _with_link(head: str) -> tuple[str, ...]:
-    """Return the first part of a compound, and what it may be by itself: of "Schulbus" "Schule"."""
+    """Return the first part of a compound and its possible full forms: "Schule" for "Schulbus"."""
     return head, f"{head}e", f"{head}en"
 
 
 def _stemmers(languages: Iterable[str]) -> "dict[str, Stemmer]":
-    """Return Snowball's stemmers; no thread may use another's. English is the index's own."""
+    """Return Snowball's stemmers, which threads must not share. English is done by the index."""
     others = sorted(set(languages) - {"english"})
     if not others:
         return {}

@@ -1,4 +1,4 @@
-"""The words that stand in a store, as far as a search may see the memories that have them."""
+"""The words of a store, as far as a search may see the memories that contain them."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,23 +11,23 @@ from agent_memory.storage.records import Alternative, Term
 from agent_memory.text.word_forms import without_accents, without_ending
 
 MOST_ALTERNATIVES: Final = 8
-"""Forms of a word that are taken, those in most memories."""
+"""The maximum number of forms of a word that are used: those in most memories."""
 EXAMPLES: Final = 20
-"""Memories that are looked at for how a word is written, the newest that have it."""
+"""How many of the newest memories with a word are checked for how it is written."""
 
 Alternatives = dict[str, tuple[Alternative, ...]]
-"""What may stand for a term, by the term's word."""
+"""The alternatives to terms, by the term's word."""
 
 
 class Vocabulary:
-    """The words of the store, as far as a search may see the memories that have them."""
+    """The words of the store, as far as a search may see the memories that contain them."""
 
     def __init__(self, engine: Engine, request: SearchRequest) -> None:
         self._keywords = engine.keywords
         self._scope = EVERYTHING if request.owner is None else request.scope
 
     def known(self, terms: Sequence[Term]) -> set[str]:
-        """Return those of the terms' words that stand in a memory."""
+        """Return those of the terms' words that occur in a memory."""
         if not self._scope.is_narrowing:
             counts = self._keywords.frequencies(terms)
             return {term.word for term, count in zip(terms, counts, strict=True) if count}
@@ -39,11 +39,11 @@ class Vocabulary:
         return not self._scope.is_narrowing or self.stands(Alternative(words, ""))
 
     def has(self, alternative: Alternative) -> bool:
-        """Return whether words that are known stand in one memory, and side by side in a phrase."""
+        """Return whether known words occur in one memory, and for a phrase, adjacent."""
         return len(alternative.words) == 1 or self.stands(alternative)
 
     def stands(self, alternative: Alternative) -> bool:
-        """Return whether an alternative stands in a memory."""
+        """Return whether an alternative occurs in a memory."""
         return bool(self._keywords.examples(alternative, self._scope, limit=1))
 
     def tokens(self, forms: Sequence[str]) -> list[str]:
@@ -51,22 +51,22 @@ class Vocabulary:
         return self._keywords.tokens(forms)
 
     def counts(self, words: Collection[str], prefixes: Iterable[str]) -> dict[str, int]:
-        """Return the words that are among some or begin so, and how many memories have each."""
+        """Return how many memories have each word in ``words`` or with one of the prefixes."""
         return self._keywords.vocabulary(words, prefixes, self._scope)
 
     def commonest(
         self, alternatives: Iterable[Alternative], counts: Mapping[str, int], most: int
     ) -> tuple[Alternative, ...]:
-        """Return the alternatives that stand in most memories, each once."""
+        """Return the alternatives that occur in most memories, without repeats."""
         distinct = {alternative.words: alternative for alternative in alternatives}
         readable = [words for words in distinct if self._is_readable(*words)]
         readable.sort(key=lambda words: (-min(counts[word] for word in words), words))
         return tuple(distinct[words] for words in readable[:most])
 
     def written(self, word: str, forms: Iterable[str]) -> str | None:
-        """Return the form in which a word stands in a memory, perhaps with another ending.
+        """Return the form in which a word occurs in a memory, perhaps with another ending.
 
-        Stems are short: what is one slip from "Oliver" and has the stem of "alive" is "aliver".
+        Stems are short: "aliver", one edit from "Oliver", has the stem of "alive".
         """
         texts = self._texts_with(word)
         for form in forms:
@@ -76,7 +76,7 @@ class Vocabulary:
         return None
 
     def is_written(self, phrase: Alternative, form: str) -> bool:
-        """Return whether a phrase is written so in a memory, perhaps with another ending."""
+        """Return whether a phrase is written like this in a memory, perhaps with another ending."""
         texts = self._keywords.examples(phrase, self._scope, limit=EXAMPLES)
         return any(without_ending(form) in without_accents(text) for text in texts)
 
@@ -91,7 +91,7 @@ class Vocabulary:
         return {word for word, other in zip(words, stems, strict=True) if other == bare}
 
     def names(self, token: str, beginning: str) -> set[str]:
-        """Return the words of some memories that the index holds so, as they are written there."""
+        """Return the words of some memories that the index holds as a token, as written there."""
         starting = re.compile(rf"(?<![^\W_]){re.escape(beginning)}[^\W_]*", re.IGNORECASE)
         words = sorted({word for text in self._examples(token) for word in starting.findall(text)})
         tokens = self.tokens(words)

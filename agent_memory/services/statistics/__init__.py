@@ -1,1 +1,1 @@
-"""Statistics of a memory: how it grew, how it is used, where its gaps are, what to look at."""
+"""Statistics of a memory: its growth, its use, its gaps, and recommendations."""

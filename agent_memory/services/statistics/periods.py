@@ -1,4 +1,4 @@
-"""The periods that figures over time are counted in: few enough to be seen at a glance."""
+"""The periods of figures over time: few enough to be seen at a glance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Final
 from agent_memory.models.statistics import Breakdown, PeriodUnit, Series
 
 _MOST: Final = 31
-"""Periods that there are at most, unless even centuries are more: the days of a month."""
+"""The maximum number of periods, unless even centuries are more: the days of a month."""
 _YEARS: Final[dict[PeriodUnit, int]] = {"year": 1, "decade": 10, "century": 100}
 _UNITS: Final[tuple[PeriodUnit, ...]] = ("day", "week", "month", "year", "decade", "century")
 
@@ -30,7 +30,7 @@ class Periods:
         self._last = last.isoformat()
 
     def place_of(self, day: str) -> int | None:
-        """Return in which period a day is; ``None`` for one outside, and for what is no day.
+        """Return the index of the period of a day; ``None`` if it is outside, or not a day.
 
         ISO 8601 sorts as the days do.
         """
@@ -38,7 +38,7 @@ class Periods:
         return place if place >= 0 and is_day(day) and day <= self._last else None
 
     def counts(self, days: Iterable[tuple[str, int]]) -> list[int]:
-        """Add numbers up by period."""
+        """Add up numbers by period."""
         counts = [0] * len(self.starts)
         for day, number in days:
             place = self.place_of(day)
@@ -47,7 +47,7 @@ class Periods:
         return counts
 
     def breakdown(self, rows: Iterable[tuple[str | None, str, int]], *, limit: int) -> Breakdown:
-        """Break memories down by value, given how many of each value there are on each day."""
+        """Break down memories by value, from the number of each value on each day."""
         totals: Counter[str | None] = Counter()
         days: dict[str | None, list[tuple[str, int]]] = {}
         for name, day, count in rows:
@@ -65,7 +65,7 @@ class Periods:
 
 
 def is_day(text: str) -> bool:
-    """Return whether a text is a day as times begin with it."""
+    """Return whether a text is a day in the form in which times begin."""
     try:
         return date.fromisoformat(text).isoformat() == text
     except ValueError:
@@ -73,7 +73,7 @@ def is_day(text: str) -> bool:
 
 
 def _days(unit: PeriodUnit, first: date, last: date) -> Iterator[date]:
-    """Yield the first day of each period, from the one that ``first`` is in."""
+    """Yield the first day of each period, starting with the one that contains ``first``."""
     day = _beginning(unit, first)
     while day <= last:
         yield day

@@ -1,7 +1,7 @@
-"""What the event log tells of searches: how many, how much they returned, what they did not answer.
+"""What the event log says about searches: how many, how much they returned, what they missed.
 
-Each line of the log may have been written by an older version, or by anybody: what is not as it
-should be counts as nothing.
+Each line of the log may have been written by an older version, or by anybody: values that are not
+as they should be count as nothing.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from agent_memory.text.small_talk import is_made_of_small_talk
 from agent_memory.text.stems import stems
 
 LEAST_SIMILARITY: Final = 0.5
-"""The best hit of a search has less than half of what was asked: that is no answer."""
+"""If the best hit has less than half of the query, that is no answer."""
 _QUESTIONS_KEPT: Final = 3
 _MOST: Final = 2**53
 
 
 @dataclass
 class Question:
-    """All searches in the same words."""
+    """All searches with the same words."""
 
     text: str = ""
     asked: int = 0
@@ -39,7 +39,7 @@ class Question:
 
 @dataclass
 class Answer:
-    """A memory that came first in answered searches, and the last questions, the newest last."""
+    """A memory that came first in answered searches, and the last questions, newest last."""
 
     asked: int = 0
     last_asked: datetime | None = None
@@ -47,7 +47,7 @@ class Answer:
 
 
 class RecallLog:
-    """The events of searches and contexts from a time on, counted."""
+    """The events of searches and contexts since a time, counted."""
 
     def __init__(self, events: Iterable[MemoryEvent], *, since: datetime | None) -> None:
         self.first_event: datetime | None = None
@@ -114,9 +114,9 @@ class RecallLog:
             answer.questions = [*others, text][-_QUESTIONS_KEPT:]
 
     def gaps(self) -> list[Gap]:
-        """Return the questions that were not answered when they were last asked, most asked first.
+        """Return the questions that were not answered when last asked, most asked first.
 
-        Small talk is no question. Of those asked as often, the one asked last comes first.
+        Small talk is not a question. At equal counts, the one asked last comes first.
         """
         gaps = [
             Gap(
@@ -135,11 +135,11 @@ class RecallLog:
         return gaps
 
 
-def _number(value: Any) -> int:  # noqa: ANN401 - whatever stands in the log
+def _number(value: Any) -> int:  # noqa: ANN401 - anything may be in the log
     is_number = isinstance(value, int) and not isinstance(value, bool)
     return value if is_number and 0 <= value <= _MOST else 0
 
 
-def _share(value: Any, *, default: float) -> float:  # noqa: ANN401 - whatever stands in the log
+def _share(value: Any, *, default: float) -> float:  # noqa: ANN401 - anything may be in the log
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return float(value) if is_number and 0.0 <= value <= 1.0 else default

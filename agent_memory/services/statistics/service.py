@@ -1,4 +1,4 @@
-"""The statistics of one file, read in one transaction that no writer waits for."""
+"""The statistics of one file, read in one transaction that delays no writer."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _FIELDS: Final[dict[str, StatisticsField]] = {
 _UNUSED_DAYS: Final = 30
 """Days without any access after which a memory counts as never recalled (B)."""
 _OLD_DAYS: Final = 90
-"""Days after which a memory is old: E archives what was not used for so long."""
+"""Days after which a memory is old: E archives memories that were not used for so long."""
 _OFTEN: Final = 3
-"""Times that make a question often asked, as three accesses make a memory often used (A, B)."""
+"""The number of times that makes a question frequent, as three accesses make a memory so (A, B)."""
 _TOO_LARGE_SHARE: Final = 0.5
 _LEAST_SEARCHES: Final = 10
 
@@ -51,20 +51,20 @@ class StatisticsService(Service):
     def statistics(
         self, events: Iterable[MemoryEvent], *, since: datetime | None, limit: int
     ) -> MemoryStatistics:
-        """Return all figures, and of each list the first ``limit``."""
+        """Return all figures, with the first ``limit`` items of each list."""
         log = RecallLog(events, since=since)
-        # Rows of another program have none. While somebody writes, or the disk is full, these are
-        # not looked at for duplicates: figures are no reason to wait, or to fail.
+        # Rows of another program have no fingerprints. While somebody writes, or the disk is full,
+        # these rows are not checked for duplicates: statistics are no reason to wait, or to fail.
         with suppress(StorageLocked, StorageFull), self._engine.nowait():
             complete_fingerprints(self._engine)
         self._unit_of_work.flush()
-        # On a connection of its own: no other thread waits for the second that this may take.
+        # On a separate connection: no other thread waits for the second that this may take.
         with self._engine.reader() as engine:
             return _Snapshot(engine, log, now=self._clock(), limit=limit).statistics(since)
 
 
 class _Snapshot:
-    """One state of a file, and what its event log tells."""
+    """One state of a file, and what its event log says."""
 
     def __init__(self, engine: Engine, log: RecallLog, *, now: datetime, limit: int) -> None:
         self._engine = engine
@@ -155,7 +155,7 @@ class _Snapshot:
         }
 
     def _ids_of(self, fingerprint: int) -> list[str]:
-        """Return the ids of memories that say the same: the first, and up to the limit others."""
+        """Return the ids of memories that say the same: the first, then others up to the limit."""
         same = self._engine.fingerprints.same(fingerprint, limit=self._limit + 1)
         return [candidate.memory_id for candidate in same]
 
@@ -163,7 +163,7 @@ class _Snapshot:
         searches = self._engine.agent.queries()
         memories = []
         for memory_id, count in self._engine.statistics.most_recalled(limit=self._limit):
-            # A memory that came from another file brought its count along.
+            # A memory from another file brought its count along.
             share = count / searches if count <= searches else None
             is_too_often = searches >= _LEAST_SEARCHES and (share or 0.0) > _TOO_LARGE_SHARE
             memories.append(
@@ -214,9 +214,9 @@ def _periods(days: Sequence[str], *, since: datetime | None, now: datetime) -> P
 
 
 def _growth(periods: Periods, changes: Sequence[DayOfChanges], totals: Totals) -> Growth:
-    """Return what happened in each period, and what there was at its end.
+    """Return what happened in each period, and the totals at its end.
 
-    That is counted back from what there is now: the history may lack its beginning.
+    Totals are counted back from the present: the history may lack its beginning.
     """
     by_event = {
         event: periods.counts((each.day, each.changes) for each in changes if each.event == event)

@@ -1,4 +1,4 @@
-"""Import of what a file tells of its agent: the settings, and figures beside them."""
+"""Import of a file's data about its agent: the settings and some figures."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret", "event
 
 
 class AgentImporter:
-    """Imports what one file tells of its agent into one store, once its memories are there.
+    """Imports one file's data about its agent into one store, after its memories.
 
     Must run inside a transaction; ``dry_run`` needs only ``read()``. What is done is noted in the
-    ``plan``. ``is_foreign`` says that the file is of another agent, ``was_empty`` that the store
-    had no memories before.
+    ``plan``. ``is_foreign`` is whether the file belongs to another agent, ``was_empty`` whether the
+    store had no memories before.
     """
 
     def __init__(
@@ -41,27 +41,27 @@ class AgentImporter:
         self._categories: set[object] = set()
 
     def take(self, page: Sequence[StagedEntry]) -> None:
-        """Note what a file tells of its agent."""
+        """Collect what a file says about its agent."""
         for entry in page:
             config = {**self._agent.get("config", {}), **(entry.values.get("config") or {})}
             self._agent |= {**entry.values, "config": config}
 
     def expect(self, category: object) -> None:
-        """Note the category of a memory that is taken in."""
+        """Record the category of an imported memory."""
         self._categories.add(category)
 
     def finish(self, *, has_model: bool) -> None:
-        """Take over what was noted; ``has_model``: what it tells of vectors too."""
+        """Import what was collected; with ``has_model``, also what it says about vectors."""
         self._settings()
         self._figures(has_model=has_model)
 
     @property
     def _has_memories(self) -> bool:
-        """Whether the file has any memory that could be taken in."""
+        """Return whether the file has any memory that could be imported."""
         return self._plan.new + self._plan.same + self._plan.changed + self._plan.kept > 0
 
     def _settings(self) -> None:
-        """Take over the agent's settings of the file, where the store has none of its own."""
+        """Import the agent's settings from the file, as far as the store has none of its own."""
         config = self._agent.get("config", {})
         own = self._engine.agent.config().model_dump(exclude_unset=True)
         if left_out := [name for name in sorted(config) if self._is_refused(name, config, own)]:
@@ -78,13 +78,13 @@ class AgentImporter:
             self._engine.agent.merge_config(taken)
 
     def _is_new(self, category: str, known: Collection[str]) -> bool:
-        """Return whether a category came with a memory, and would not be one of this agent's."""
+        """Return whether a category came with a memory, and is not among the agent's own."""
         return category in self._categories and category not in known
 
     def _settings_to_take(
         self, config: Mapping[str, Any], own: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """Return the settings to be taken over, and note which are not."""
+        """Return the settings to import, and note which are left out."""
         has_memories = self._has_memories
         if has_memories and not self._was_empty:
             if config:
@@ -98,7 +98,7 @@ class AgentImporter:
         return taken
 
     def _figures(self, *, has_model: bool) -> None:
-        """Take over what a file tells of the agent beside its settings, where nothing is here."""
+        """Import the agent's figures from the file, where the store has none."""
         ignored = {"config", *(() if has_model else VECTOR_COLUMNS)}
         figures = {name: value for name, value in self._agent.items() if name not in ignored}
         if not figures:
@@ -112,10 +112,10 @@ class AgentImporter:
             self._engine.agent.set_row(figures)
 
     def _is_refused(self, name: str, config: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
-        """Return whether a setting is for the owner to make, and not for a file.
+        """Return whether only the owner may change a setting, and not a file.
 
-        One from elsewhere must not start a move. None must open this store to others, nor change
-        what is done with secrets: any file can say that it is of this agent.
+        A file from elsewhere must not start a migration. None may open this store to others, or
+        change what is done with secrets: any file can claim to belong to this agent.
         """
         if self._is_foreign:
             return name in _OF_THE_OWNER

@@ -1,4 +1,4 @@
-"""Export: everything that a store holds, as it stands at one moment, in a fixed order."""
+"""Export: everything in a store, as of one moment, in a fixed order."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _COLUMNS: Final = tuple(PortableValues.model_fields)
 class Dump:
     """The content of one store for an export. Use it inside ``engine.read()``: one moment's state.
 
-    ``embeddings`` says whether the vectors are exported too. With an ``owner`` the memories, and
-    those in the scratchpad, are this owner's; ``entries`` is not for such an export. ``leave``
-    ends the reading.
+    ``embeddings`` is whether the vectors are exported too. With an ``owner``, the memories and the
+    scratchpad are limited to this owner's; ``entries`` is not for such an export. ``leave`` ends
+    the read transaction.
     """
 
     def __init__(
@@ -57,8 +57,8 @@ class Dump:
 
     @property
     def changed_at(self) -> datetime:
-        """When a memory was last changed or accessed, or the file was made."""
-        if self._owner is not None:  # the last of all would tell of others
+        """When a memory was last changed or accessed, or the file was created."""
+        if self._owner is not None:  # the last of all would reveal others' use
             times = [memory.last_accessed or memory.updated_at for memory in self.memories()]
             return max(times, default=self.metadata().created_at)
         last = self._engine.memory_rows.last_use()
@@ -86,7 +86,7 @@ class Dump:
             agent_id=self.agent_id,
             last_updated=self.changed_at,
             max_size=max_size,
-            memories=entries[:max_size],  # of several users there may be more: A allows no more
+            memories=entries[:max_size],  # several users may have more in total than A allows
         )
 
     def memories(self) -> Iterator[Memory]:
@@ -102,22 +102,22 @@ class Dump:
             yield memory
 
     def count(self) -> int:
-        """Count all memories, archived ones too."""
+        """Count all memories, including archived ones."""
         return self._engine.memories.count(EVERYTHING)
 
     def copy_into(self, path: Path) -> None:
-        """Write the store's own file, as a copy, in place of what stands there; read no more."""
-        # On a connection of its own: SQLite copies no file inside a transaction. And of one on a
-        # full disk it lets no more than one be read.
+        """Copy the store's own file over ``path``; nothing can be read afterwards."""
+        # On a separate connection: SQLite copies no file inside a transaction. And of a file on a
+        # full disk it allows only one reader.
         require(self._engine, Capability.FILE_BACKUP)
         changed_at = self.changed_at
         self._leave()
         self._engine.files.back_up(path, now=changed_at)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield everything: the agent, its memories, and what is known about those.
+        """Yield everything: the agent, its memories, and the data about them.
 
-        Raises ``StorageCorrupt`` for bytes where the file must have a text.
+        Raises ``StorageCorrupt`` if the file has bytes in place of a text.
         """
         for entry in self._entries():
             if any(map(_has_bytes, entry.fields.values())):
@@ -157,7 +157,7 @@ class Dump:
         return next((model for model in models if model.state == "active"), None)
 
     def _agent(self, model: EmbeddingModel | None) -> dict[str, Any]:
-        """Return the agent's columns; those of the vectors only with the vectors."""
+        """Return the agent's columns; those about vectors only if they are exported."""
         fields = {"agent_id": self.agent_id, **self._engine.agent.row()}
         if model is None:
             for name in VECTOR_COLUMNS:
@@ -173,7 +173,7 @@ class Dump:
     def _changes(self) -> Iterator[Entry]:
         """Yield the history, oldest change first.
 
-        Of a memory that is as it was when it was added, the values are not written twice.
+        If a memory is still as it was when it was added, its values are not written twice.
         """
         page: list[Change] = []
         for change in self._engine.history.iterate():
@@ -200,7 +200,7 @@ class Dump:
 
 
 def _in_order(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a change in the order of an import: other programs have their own."""
+    """Return the values of a change in the order of an import: other programs use their own."""
     return {**{name: values[name] for name in _COLUMNS if name in values}, **values}
 
 

@@ -19,11 +19,11 @@ Columns = Mapping[str, Any]
 
 
 class HistoryImporter:
-    """Imports the changes of one file into one store: of new memories, and of deleted ones.
+    """Imports the changes of one file into one store: those of new and of deleted memories.
 
     Must run inside a transaction, in which the memories of the file are imported already;
     ``dry_run`` needs only ``read()``. ``refuse`` and ``leave_out`` are called with a change that is
-    not admitted, or tells of what was erased.
+    not admitted, or that contains something erased.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class HistoryImporter:
         self._forgotten: set[str] = set()
 
     def expect(self, memory_id: str, user_id: str | None) -> None:
-        """Note whom a memory is about that is new here."""
+        """Record the user of a memory that is new here."""
         if self._tombstones:
             self._user_ids[memory_id] = {user_id}
 
@@ -71,7 +71,7 @@ class HistoryImporter:
         for entry in page:
             memory_id = entry.values["id"]
             is_new = memory_id in new or memory_id in self._first_events
-            # What happened here is what happened: it is not mixed with what happened elsewhere.
+            # The history of this store is not mixed with that of another.
             if memory_id in with_history or (not is_new and memory_id in rows):
                 continue
             row = rows.get(memory_id)
@@ -93,10 +93,10 @@ class HistoryImporter:
             self._engine.history.insert(kept)
 
     def _is_erased(self, entry: StagedEntry, row: Columns | None) -> bool:
-        """Return whether a change is of a memory that was erased, or says what was.
+        """Return whether a change belongs to an erased memory, or contains something erased.
 
-        Of a memory that says it nowhere but in its past all of that is left out: changes with a gap
-        between them could not be undone, nor looked back along.
+        If a memory contains it only in its past, its whole past is left out: changes with a gap
+        between them could not be undone, nor used to look back.
         """
         if not self._tombstones:
             return False
@@ -118,7 +118,7 @@ class HistoryImporter:
         return True
 
     def _says_what_was_erased(self, values: Columns) -> bool:
-        """Return whether a change says what was erased, about any user that it was ever about."""
+        """Return whether a change contains something erased, for any user the memory ever had."""
         user_ids = self._user_ids.setdefault(values["id"], set())
         texts = [columns for columns in (values.get("old"), values.get("new")) if columns]
         for columns in texts:
@@ -132,7 +132,7 @@ class HistoryImporter:
         )
 
     def finish(self, *, since: int, session_id: str, now: datetime) -> None:
-        """Sign what the import itself did since a change id, or forget it where the file tells it.
+        """Sign what the import itself did since a change id, or forget it if the file records it.
 
         Must run inside ``write()``.
         """
@@ -140,7 +140,8 @@ class HistoryImporter:
         if boundary is None:
             boundary = self._engine.operations.last_number()
         self._engine.history.sign_between(since, boundary, session_id=session_id, now=now)
-        # The file has their history from the beginning; else it begins with this import.
+        # For these the file has the history from the beginning; for others it begins with this
+        # import.
         whole = sorted(
             memory_id for memory_id, first in self._first_events.items() if first == "ADD"
         )

@@ -1,4 +1,4 @@
-"""Import of what another store or a file holds: one transaction, compared memory by memory."""
+"""Import from another store or a file: one transaction, compared memory by memory."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _LATER: Final = "its clock is ahead: what came into its scratchpad after now com
 class Importer:
     """One import into one store. Must run inside a transaction; ``dry_run`` needs only ``read()``.
 
-    ``is_foreign`` says that the file is of another agent, ``include_erased`` that what was erased
-    here is to come back.
+    ``is_foreign`` is whether the file belongs to another agent, ``include_erased`` whether memories
+    that were erased here are imported again.
     """
 
     def __init__(
@@ -74,8 +74,7 @@ class Importer:
         self._unwritten: dict[str, tuple[dict[str, Any], int]] = {}
         self._fingerprints: list[tuple[int, int]] = []
         self._last_entry = ""
-        # As many as a scratchpad can have may follow it, a microsecond each, and none be later than
-        # now.
+        # A full scratchpad's entries may follow it, a microsecond apart, none later than now.
         self._latest_entry = format_time(now - timedelta(microseconds=MAX_SCRATCHPAD_SIZE))
         self._erased_elsewhere: list[Tombstone] = []
         self._model: EmbeddingModel | None = None
@@ -146,10 +145,10 @@ class Importer:
             taker(page)
 
     def _next_entry(self, row: Mapping[str, Any]) -> str:
-        """Return when a memory came into the scratchpad, where a file has but the order.
+        """Return when a memory entered the scratchpad, for files that record only the order.
 
-        The one that was used last comes last, by its last access, or when it came in: never later
-        than now, or each memory that is stored from now on would be the next to leave.
+        The memory used last comes last, by its last access or, without one, by this time. It is
+        never later than now: otherwise each new memory would be the next to be evicted.
         """
         entered_at = min(str(row["timestamp"]), self._latest_entry)
         if row["last_accessed"] is None and self._last_entry >= entered_at:
@@ -199,7 +198,7 @@ class Importer:
         self._write_new()
 
     def _row(self, memory_id: str, rows: Mapping[str, RowValues] | None = None) -> RowValues | None:
-        """Return the row of a memory. ``rows`` were there before: what is new here is not in it."""
+        """Return the row of a memory. ``rows`` are those from before, without new memories."""
         if memory_id in self._unwritten:
             self._write_new()
         if rows is None or memory_id in self._new:
@@ -207,7 +206,7 @@ class Importer:
         return rows.get(memory_id)
 
     def _write_new(self) -> None:
-        """Write the memories that are new, together: one by one takes four times as long."""
+        """Write the new memories together: one by one takes four times as long."""
         if not self._unwritten:
             return
         row_ids = self._engine.memory_rows.insert_many(
@@ -219,7 +218,7 @@ class Importer:
         self._unwritten.clear()
 
     def _is_erased(self, entry: StagedEntry, row: Mapping[str, Any] | None) -> bool:
-        """Return whether a memory was erased here, or says what was: then it is left out."""
+        """Return whether a memory was erased here or repeats erased content: it is left out."""
         if not self._tombstones:
             return False
         memory_id, content = entry.values["id"], entry.values["content"]
@@ -235,7 +234,7 @@ class Importer:
         return True
 
     def _leave_out(self, entry: StagedEntry, reason: str) -> None:
-        """Report what was erased and does not come back, once for each memory."""
+        """Report erased content that does not come back, once for each memory."""
         memory_id = entry.values["id"]
         if memory_id not in self._left_out:
             self._left_out.add(memory_id)
@@ -266,7 +265,7 @@ class Importer:
             self.plan.kept += 1
 
     def _keep_both(self, entry: StagedEntry) -> None:
-        """Store it under another id, which is the same each time that it is imported."""
+        """Store it under another id, which is the same on each import."""
         digest = hashlib.sha256(to_json(_identity(entry.values)).encode()).hexdigest()
         values = {**entry.values, "id": f"mem-{digest[:12]}"}
         self._ids[entry.values["id"]] = values["id"]
@@ -279,7 +278,7 @@ class Importer:
 
     def _insert(self, entry: StagedEntry) -> None:
         if self._admission.has_limits:
-            self._write_new()  # what counts is what is there
+            self._write_new()  # limits count what is in the table
         self._admission.refuse_beyond(entry.values)
         self.plan.new += 1
         self._of_agent.expect(entry.values.get("category"))
@@ -299,7 +298,7 @@ class Importer:
     # Data about memories -----------------------------------------------------------------------
 
     def _stored_id(self, entry: StagedEntry) -> str:
-        """Return the id of an entry's memory here: a new one where both were kept."""
+        """Return the id of an entry's memory here: a new one if both were kept."""
         memory_id: str = entry.values["id"]
         return self._ids.get(memory_id, memory_id)
 
@@ -312,16 +311,16 @@ class Importer:
             if row_id is None:
                 continue
             entered_at = entry.values.get("entered_at") or self._next_entry(rows[memory_id])
-            if entered_at > self._moment:  # what is stored from now on would leave before it
+            if entered_at > self._moment:  # new memories would be evicted before it
                 entered_at = self._moment
                 self.plan.notes += {_LATER} - set(self.plan.notes)
             reason = entry.values.get("reason", "stored")
             self._engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
 
     def _reviews(self, page: Sequence[StagedEntry]) -> None:
-        """Put memories in question that are new here, but not by what was erased.
+        """Put memories that are new here under review, except because of erased ones.
 
-        What was written before the last erasure may quote what that was of.
+        Reviews from before the last erasure may quote what was erased.
         """
         last_erased = self._engine.tombstones.latest() if self._tombstones else None
         for entry in page:
@@ -337,7 +336,7 @@ class Importer:
             self._engine.reviews.put(row_id, values)
 
     def _models(self, page: Sequence[StagedEntry]) -> None:
-        """Find the model among those of the store, or add it where the store has none."""
+        """Find the model among those of the store, or add it if the store has none."""
         values = page[0].values
         wanted = EmbeddingModel(
             model_id=0,
@@ -391,7 +390,7 @@ class Importer:
         self._history.take(page, new=self._new.keys(), had_history=self._had_history)
 
     def _tombstones_of_file(self, page: Sequence[StagedEntry]) -> None:
-        """Collect what was erased elsewhere: it is compared with what is here when that is all."""
+        """Collect what was erased elsewhere, to compare it with the store after the import."""
         for entry in page:
             values = entry.values
             key, digest = (bytes.fromhex(values[name]) for name in ("key", "hash"))
@@ -419,7 +418,7 @@ class Importer:
         )
 
     def _finish_tombstones(self) -> None:
-        """Take over what was erased elsewhere, and lift what came back because it was asked for."""
+        """Adopt erasures from elsewhere, and lift those that ``include_erased`` undid."""
         if self._include_erased:
             for _, tombstone in self._engine.tombstones.contradicted():
                 self._engine.tombstones.remove(tombstone.key, tombstone.hash)
@@ -428,9 +427,9 @@ class Importer:
 
 
 def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> None:
-    """Keep a category that is unknown here in the metadata, beside what is there already.
+    """Keep a category that is unknown here in the metadata, in addition to what is there.
 
-    A category that is known drops the one that was kept.
+    A known category removes the one that was kept.
     """
     original = values.pop(ORIGINAL_CATEGORY, None)
     has_metadata = "metadata" in values or row is None
@@ -444,7 +443,7 @@ def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> Non
 
 
 def _is_same(name: str, value: object, other: object) -> bool:
-    """Return whether two values of a column say the same: JSON is compared as data."""
+    """Return whether two values of a column mean the same: JSON is compared as data."""
     if value == other or name not in ("tags", "metadata", "task_metadata"):
         return value == other
     try:

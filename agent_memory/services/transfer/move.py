@@ -1,7 +1,7 @@
-"""Moving a store from one engine to another: every row as it is, ids and history included.
+"""Moving a store from one engine to another: every row unchanged, including ids and history.
 
-What is there already is compared, and only what differs is written: so a move that stopped goes on
-where it was, and one that is done was compared row by row. The source is not changed.
+Existing rows are compared, and only differences are written: so an interrupted move continues where
+it stopped, and a finished one was compared row by row. The source is not changed.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from agent_memory.storage.stored_rows import TABLES, Key, TableLayout
 
 _PAGE: Final = 1_000
 _MOST_ROUNDS: Final = 3
-"""A trigger of the target may change once what was put; what it changes twice is a fault."""
+"""A trigger of the target may change a row once; if it keeps changing, that is a fault."""
 
 Progress = Callable[[int, int], None]
 
 
 class Move:
-    """One move of a whole store. ``progress`` is told how many rows are done, of how many.
+    """One move of a whole store. ``progress`` is called with the rows done and their total.
 
-    The target has its tables, and no agent yet: others take it for a store when that is there.
+    The target has its tables, but no agent yet: once it has one, others take it for a store.
     """
 
     def __init__(self, source: Engine, target: Engine, *, progress: Progress) -> None:
@@ -37,9 +37,9 @@ class Move:
         self._written = 0
 
     def run(self, *, now: datetime) -> MoveReport:
-        """Carry all rows over, then compare them while nobody can write to the source.
+        """Copy all rows, then compare them while nobody can write to the source.
 
-        Raises ``MigrationError`` where a row does not stay as it was put.
+        Raises ``MigrationError`` if a row does not stay as it was written.
         """
         with self._source.reader() as unchanging:
             self._carry_over(unchanging)
@@ -55,7 +55,7 @@ class Move:
             return self._finish(now)
 
     def _unchanged(self) -> AbstractContextManager[None]:
-        """Let nobody write to the source while the body runs, or nobody's writing be seen."""
+        """Prevent writes to the source while the body runs, or hide them from it."""
         return self._source.write() if self._source.can_write else self._source.read()
 
     def _finish(self, now: datetime) -> MoveReport:
@@ -82,7 +82,7 @@ class Move:
         )
 
     def _carry_over(self, source: Engine) -> int:
-        """Make the target's rows those of the source; return how many were not so."""
+        """Make the target's rows equal to the source's; return how many were not."""
         counts = {table.name: source.stored_rows.count(table) for table in TABLES}
         total, done, changed = sum(counts.values()), 0, 0
         for table in TABLES:
@@ -96,7 +96,7 @@ class Move:
     def _make_same(
         self, table: TableLayout, after: Key | None, until: Key | None, rows: list[Row]
     ) -> int:
-        """Make a span of a table's rows in the target the same; return how many were not."""
+        """Make a range of a table's rows in the target equal; return how many were not."""
         target = self._target
         with target.write():
             _refuse_agent(target)
@@ -115,7 +115,7 @@ class Move:
 def _pages(
     source: Engine, table: TableLayout
 ) -> Iterator[tuple[Key | None, Key | None, list[Row]]]:
-    """Yield a table's rows by the page, each with the keys that it is between."""
+    """Yield a table's rows page by page, each with the keys that bound it."""
     after: Key | None = None
     while True:
         rows = source.stored_rows.between(table, after, None, limit=_PAGE)
@@ -135,7 +135,7 @@ def _refuse_agent(target: Engine) -> None:
 
 
 def refuse_store(target: Engine) -> None:
-    """Raise ``ConfigurationError`` where a store is to be moved to is one already."""
+    """Raise ``ConfigurationError`` if the target of a move is already a store."""
     if target.agent.identity() is not None:
         raise ConfigurationError(
             f"there are memories in {target.location} already: move to another place, or export"

@@ -1,6 +1,6 @@
-"""Import and export of one agent's file: each method is one transaction, as in ``Store``.
+"""Import and export of one agent's file: one transaction per method, as in ``Store``.
 
-And a store as it stood at a moment: a private copy, taken back along its history.
+Also a store as of a past moment: a private copy, taken back along its history.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 
 class TransferService(Service):
-    """Imports into a file, and exports of it."""
+    """Imports into a file, and exports from it."""
 
     @contextlib.contextmanager
     def dump(self, *, embeddings: bool = False, owner: Owner | None = None) -> Iterator[Dump]:
-        """Give the body the store as it stands now, on a connection of its own: nobody waits.
+        """Give the body the store as it is now, on a separate connection: nobody waits.
 
-        With an ``owner`` its memories, and what is in the scratchpad, are this owner's alone.
+        With an ``owner``, the memories and the scratchpad are limited to this owner's.
         """
         self._unit_of_work.flush()
         self._refuse_closed()
@@ -42,7 +42,7 @@ class TransferService(Service):
             yield Dump(reader, embeddings=embeddings, owner=owner, leave=reading.close)
 
     def move(self, address: Address, *, progress: Callable[[int, int], None]) -> MoveReport:
-        """Carry every row over to an address where there is no store yet: see ``Move``."""
+        """Copy every row to an address that has no store yet: see ``Move``."""
         from agent_memory.services.transfer.move import Move, refuse_store  # noqa: PLC0415
 
         self._unit_of_work.flush()
@@ -53,13 +53,13 @@ class TransferService(Service):
             return Move(self._engine, target, progress=progress).run(now=self._clock())
 
     def copy_as_of(self, moment: datetime) -> contextlib.AbstractContextManager[Path]:
-        """Give the body a private copy of the file as it stood at a moment."""
+        """Give the body a private copy of the file as of a moment."""
         self._refuse_closed()
         require(self._engine, Capability.SNAPSHOT)
         return copy_as_of(self._engine.files.path, moment)
 
     def _refuse_closed(self) -> None:
-        """Raise ``StorageClosed`` for a store that is: a connection of its own would not."""
+        """Raise ``StorageClosed`` if the store is closed: a separate connection would not."""
         self._engine.agent.identity()
 
     def import_entries(
@@ -76,8 +76,8 @@ class TransferService(Service):
     ) -> Plan:
         """Import entries, all or none; with ``dry_run`` only return what that would do.
 
-        Unless ``refuses``, a memory that is not admitted is left out, and listed in the plan. So is
-        what was erased here, but for ``include_erased``.
+        Unless ``refuses``, a memory that is not admitted is left out and listed in the plan. The
+        same applies to memories that were erased here, unless ``include_erased``.
         """
         transaction = self._read() if dry_run else self._unit_of_work.write()
         with transaction as now:
@@ -104,11 +104,11 @@ class TransferService(Service):
 
 @contextlib.contextmanager
 def copy_as_of(source: Path, moment: datetime) -> Iterator[Path]:
-    """Make a private copy of a store that is as the store was at a moment; it goes with the body.
+    """Make a private copy of a store as of a moment, for the duration of the body.
 
-    Memories that were changed since are what they were, those that were stored since are gone,
-    those that were deleted since are there. Accesses, the scratchpad and the settings are those of
-    now, for they have no history.
+    Memories changed since then have their old values, those stored since are gone, those deleted
+    since are back. Accesses, the scratchpad and the settings are the current ones, since they have
+    no history.
     """
     with file_storage().private_copy(source) as copy:
         with contextlib.closing(open_engine(copy, create=False, synchronous="NORMAL")) as engine:
@@ -140,7 +140,7 @@ def _replace(engine: Engine, rows: Iterable[tuple[str, RowValues | None]]) -> No
             kept = {name: value for name, value in row.items() if value is not None}
             kept.pop("scratchpad", None)
             if "seq" in kept and not engine.memory_rows.is_free(kept["seq"]):
-                del kept["seq"]  # of another store, from which the history was imported
+                del kept["seq"]  # from another store, whose history was imported
             engine.memory_rows.insert(kept)
         else:
             engine.memory_rows.set_values(memory_id, row)

@@ -1,7 +1,7 @@
 """Staging of an import: the entries of a file, validated one by one and kept in a temporary file.
 
-Two passes, because others wait while a store is being written: reading a large file can take a
-minute, importing what was staged a few seconds.
+There are two passes because others wait while a store is being written: reading a large file can
+take a minute, importing what was staged a few seconds.
 """
 
 from __future__ import annotations
@@ -86,16 +86,16 @@ _ABOUT_MEMORIES: Final = frozenset(
 )
 _MOST_LISTED: Final = 1_000
 _PAGE: Final = 100
-"""Entries that are held at a time; each may have a megabyte."""
+"""Entries held at a time; each may have a megabyte."""
 _TOLD: Final = 500
-"""Entries after which it is told how many were read."""
+"""The number of entries between two progress reports."""
 _MOST_KINDS: Final = 30
 _OTHER_KINDS: Final = "things of other kinds"
 
 
 @dataclass(slots=True)
 class _Draft:
-    """An entry on its way: what it tells by column, or why it cannot be taken.
+    """An entry in progress: its values by column, or why it is refused.
 
     ``values`` and ``repairs`` are set when it is validated.
     """
@@ -103,7 +103,7 @@ class _Draft:
     entry: Entry
     error: str | None
     is_left_out: bool = False
-    """Whether its memory was refused, which is reported already."""
+    """Whether its memory was refused, which is already reported."""
     values: dict[str, Any] = field(init=False)
     repairs: list[str] = field(init=False)
     secrets: FoundSecrets | None = None
@@ -114,7 +114,7 @@ class Staging:
     """The entries of one file on their way into a store. Use it as a context manager.
 
     ``count`` is how many were staged; ``refused``, ``repaired`` and ``repeated`` (the same entry
-    twice) how many were so, of which the first 1,000 are listed. ``on_secret`` is what is done with
+    twice) count those, of which the first 1,000 each are listed. ``on_secret`` is what to do with
     secrets, before anything is staged; ``noticed`` has the memories in which some were left.
     """
 
@@ -153,12 +153,12 @@ class Staging:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         try:
             self._aside.close()
-        except OSError as full:  # what was not written yet did not fit either
+        except OSError as full:  # pending writes did not fit either
             if error is None:
                 raise _unwritable(full) from full
 
     def read(self, entries: Iterable[Entry | PassedOver]) -> Iterator[int]:
-        """Validate and stage entries; yield now and then how many were read."""
+        """Validate and stage entries; yield at intervals how many were read."""
         number = 0
         page: list[Entry] = []
         for number, entry in enumerate(entries, 1):
@@ -190,12 +190,12 @@ class Staging:
             yield StagedEntry(_SECTIONS[section], *staged)
 
     def left_out(self) -> list[str]:
-        """Say what a file of another program has that no memory was made of."""
+        """Return what a file of another program contains that did not become a memory."""
         counts = [f"{count:,} {what}" for what, count in self._passed_over.items() if count]
         return [f"left out: {', '.join(counts)}"] if counts else []
 
     def notes(self) -> list[str]:
-        """Say which memories look like they hold secrets, by some of their ids."""
+        """Return which memories seem to contain secrets, by some of their ids."""
         if not self.noticed:
             return []
         some = [f"{memory_id} ({secrets})" for memory_id, secrets in self.noticed.items()][:3]
@@ -226,8 +226,8 @@ class Staging:
     def _read_page(self, page: Sequence[Entry]) -> None:
         """Validate and stage entries of one section, each step for all of them.
 
-        All steps for one entry after another take a third longer: what a processor keeps at hand of
-        a step is gone by the next entry.
+        Doing all steps for one entry after another takes a third longer: the processor's caches for
+        a step are cold again by the next entry.
         """
         drafts = [_Draft(entry, error=entry.error) for entry in page]
         steps = (
@@ -292,7 +292,7 @@ class Staging:
             draft.fingerprint = fingerprint_of(draft.values["content"], *about)
 
     def _stage(self, draft: _Draft) -> None:
-        """Put an entry aside, a line each: JSON has no line breaks."""
+        """Write an entry to the temporary file, one per line: JSON has no line breaks."""
         entry, values = draft.entry, to_json_bytes(draft.values)
         if entry.section is Section.MEMORY and self._is_repeated(draft.values["id"], values):
             return
@@ -319,7 +319,7 @@ class Staging:
         return [f"config: {name} is no setting here: left out" for name in unknown]
 
     def _secrets_in(self, values: dict[str, Any] | None) -> FoundSecrets | None:
-        """Return what looks like secrets in an entry, which are masked if they are to be."""
+        """Return what looks like secrets in an entry, and mask them if the policy says so."""
         if not values:
             return None
         masked, secrets = apply_secret_policy(
@@ -329,7 +329,7 @@ class Staging:
         return secrets
 
     def _notice(self, secrets: FoundSecrets | None, memory_id: str) -> list[str]:
-        """Record which memory holds secrets, or return a note that they were masked."""
+        """Record which memory contains secrets, or return a note that they were masked."""
         if secrets is None:
             return []
         if secrets.decision is OnSecret.MASK:
@@ -339,9 +339,9 @@ class Staging:
         return []
 
     def _with_generated_id(self, entry: Entry) -> dict[str, Any] | None:
-        """Return an entry's fields, where it has no id with that of the memory at its place.
+        """Return an entry's fields; without an id, they get that of the memory at its place.
 
-        ``None`` where that memory was refused, which is reported already.
+        Returns ``None`` if that memory was refused, which is already reported.
         """
         if "id" in entry.fields or entry.section in (Section.AGENT, Section.TOMBSTONE):
             return entry.fields
@@ -393,7 +393,7 @@ class Staging:
 
 
 def _unwritable(error: OSError) -> StorageError:
-    """Make the error for a folder of temporary files that is full, or out of order."""
+    """Build the error for a temporary folder that is full or unusable."""
     place, advice = temporary_folder(), "another folder with TMPDIR. Nothing was taken in"
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StorageUnavailable(f"{place} cannot be used: {error}. Name {advice}")
@@ -403,7 +403,7 @@ def _unwritable(error: OSError) -> StorageError:
 
 
 def _values_of(record: Record) -> dict[str, Any]:
-    """Return the fields that are set of a record, as the columns of a store hold them."""
+    """Return the fields of a record that are set, as the columns of a store hold them."""
     if isinstance(record, PortableRow):
         return {name: value for name, value in vars(record).items() if value is not None}
     values: dict[str, Any] = {}
@@ -422,7 +422,7 @@ def _values_of(record: Record) -> dict[str, Any]:
 
 
 def _statement_values(statement: Record) -> dict[str, Any]:
-    """Return all that is told of a statement: that something is not said, too."""
+    """Return everything about a statement, including that something is not said."""
     fields = {name: getattr(statement, name) for name in statement.model_fields_set}
     return {name: _column_value(name, value) for name, value in fields.items()}
 

@@ -1,7 +1,7 @@
-"""Duplicates of a text: which memories say the same, what a merge takes over, and the refusal.
+"""Duplicates of a text: which memories say the same, what a merge adds, and the refusal.
 
-A duplicate says the same (exact), the same in other case, marks or blanks (near), or much of it
-(similar). An echo repeats what a search or a context gave out a while ago.
+A duplicate says the same (exact), the same except for case, punctuation or whitespace (near), or
+much of it (similar). An echo repeats what a search or a context recently returned.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _WEIGHT: Final = {Importance.LOW: 0, Importance.MEDIUM: 1, Importance.HIGH: 2}
 _KEPT: Final = tuple(name for name, column in COLUMNS.items() if column.merge == "kept")
 _COMPARED: Final = 100
-"""Memories with the same fingerprint that are looked at, the oldest and those recalled."""
+"""Maximum memories with the same fingerprint that are compared: the oldest and those recalled."""
 # What `context` puts around a memory.
 _ENTRY: Final = re.compile(
     r"(?:(?P<bullet>[-*•])\s+)?(?:\[(?P<date>\d{4}-\d\d-\d\d)\]\s+)?(?:(?P<label>[^:]{1,50}):\s+)?(?P<text>.*?)"
@@ -46,11 +46,11 @@ _WORD_OR_DATE: Final = re.compile(r"[^\W\d_]{2}|\[\d{4}-\d\d-\d\d\]")
 
 
 def complete_fingerprints(engine: Engine) -> None:
-    """Make the fingerprints of rows that another program wrote, a page a transaction."""
+    """Compute the fingerprints of rows that another program wrote, one page per transaction."""
     while engine.can_write and not engine.fingerprints.is_complete():
         with engine.write(durable=False):
             done = engine.fingerprints.complete_page()
-            # Here, where nobody else can have changed the same memories again.
+            # Checked here, where nobody else can have changed the same memories again.
             if engine.fingerprints.is_left(done):
                 raise StorageCorrupt(
                     f"{engine.location} is damaged: what is written into the table fingerprints"
@@ -62,8 +62,8 @@ def complete_fingerprints(engine: Engine) -> None:
 def find(engine: Engine, query: DuplicateQuery, fingerprint: int) -> list[Duplicate]:
     """Return the exact and near duplicates of a text, exact ones first, then oldest first.
 
-    ``fingerprint`` is that of the text. They are found among any number of memories, whatever
-    their words; of over 100 that say the same, the oldest 100 are looked at.
+    ``fingerprint`` is that of the text. They are found among any number of memories, whatever their
+    words; if over 100 say the same, the oldest 100 are compared.
     """
     matches = _graded(query, engine.fingerprints.same(fingerprint, limit=_COMPARED))
     return sorted(matches, key=lambda duplicate: duplicate.grade is not DuplicateGrade.EXACT)
@@ -96,12 +96,12 @@ def _duplicate(
         shared_words=1.0,
         recalled_at=read_stored_time(candidate.recalled_at or "") if is_echo else None,
         index=query.index,
-        left_out=[],  # given: its default_factory costs 0.2 ms
+        left_out=[],  # set explicitly: its default_factory costs 0.2 ms
     )
 
 
 def find_unfingerprinted(engine: Engine, query: DuplicateQuery) -> list[Duplicate]:
-    """Return duplicates among memories that have no fingerprint yet, in a file only to be read."""
+    """Return duplicates among memories without a fingerprint, in a file that is only read."""
     fingerprint = fingerprint_of(query.content, query.user_id, query.run_id)
     row_ids = list(engine.fingerprints.same_without(fingerprint))[:_COMPARED]
     return list(_graded(query, engine.fingerprints.of_unarchived(row_ids)))
@@ -111,7 +111,7 @@ def find_unfingerprinted(engine: Engine, query: DuplicateQuery) -> list[Duplicat
 
 
 def merge(engine: Engine, existing: Memory, new: Memory, *, now: datetime) -> None:
-    """Add to the existing memory what the new one has beyond it, if anything."""
+    """Add to the existing memory what the new one has in addition, if anything."""
     changes = changed_values(existing, _merged(existing, new))
     if len(existing.tags) > MAX_TAGS_PER_MEMORY:  # another program wrote them
         changes.pop("tags", None)
@@ -121,9 +121,9 @@ def merge(engine: Engine, existing: Memory, new: Memory, *, now: datetime) -> No
 
 
 def left_out(existing: Memory, new: Memory, fields_set: AbstractSet[str]) -> list[str]:
-    """Return which fields of the new memory a merge would not take over, or not as they are.
+    """Return the fields of the new memory that a merge would not take over unchanged.
 
-    ``fields_set`` are those that the caller gave: no other is lost.
+    ``fields_set`` are those that the caller set: no other can be lost.
     """
     merged = _merged(existing, new)
     lost = {
@@ -139,7 +139,7 @@ def left_out(existing: Memory, new: Memory, fields_set: AbstractSet[str]) -> lis
 
 
 def says_more(existing: Memory, new: Memory, fields_set: AbstractSet[str]) -> bool:
-    """Return whether the caller gave a value that the existing memory has not.
+    """Return whether the caller set a value that the existing memory does not have.
 
     Tags and metadata that a merge adds do not count.
     """
@@ -159,7 +159,7 @@ def _merged(existing: Memory, new: Memory) -> dict[str, Any]:
 
 
 def refusal(refused: Sequence[Duplicate], total: int, places: Mapping[str, int]) -> DuplicateMemory:
-    """Make the error for refused duplicates; ``places`` has the ids that this list stored."""
+    """Build the error for refused duplicates; ``places`` has the ids that this list stored."""
     faults = [
         {
             "loc": ("content",) if duplicate.index is None else (duplicate.index, "content"),
@@ -195,10 +195,10 @@ def _reason(duplicate: Duplicate, places: Mapping[str, int]) -> str:
 
 
 def echoes_of_entries(engine: Engine, query: DuplicateQuery) -> list[Duplicate]:
-    """Return what a text repeats when every line of it is an entry that ``context`` gave out.
+    """Return what a text repeats if every line of it is an entry that ``context`` rendered.
 
-    Nothing, when any line says something else, or the text is not written like such entries. (A
-    text of one line with nothing around it was looked for as it is.)
+    Returns nothing if any line says something else, or the text is not formatted like such entries.
+    (A single line with nothing around it was already compared as it is.)
     """
     lines = [one_line(line) for line in query.content.splitlines()]
     lines = [line for line in lines if line and not is_frame(line)]
@@ -216,7 +216,7 @@ def echoes_of_entries(engine: Engine, query: DuplicateQuery) -> list[Duplicate]:
 
 
 class _Reading(NamedTuple):
-    """What a line may show: a memory's text; its date, category, tags and id if they are there."""
+    """What a line may show: a memory's text; its date, category, tags and id if present."""
 
     text: str
     bullet: str | None = None
@@ -244,7 +244,7 @@ def _readings(line: str) -> Iterator[_Reading]:
 
 
 def _is_entry(reading: _Reading, query: DuplicateQuery) -> bool:
-    """Return whether a single line, read so, is an entry, and not the text as it is.
+    """Return whether a single line, read this way, is an entry, and not just a text.
 
     A dash with nothing else of an entry may be a minus sign: "- 5 degrees is the setpoint".
     """
@@ -256,7 +256,7 @@ def _is_entry(reading: _Reading, query: DuplicateQuery) -> bool:
 
 
 def _echo(engine: Engine, query: DuplicateQuery, reading: _Reading) -> Duplicate | None:
-    """Return the memory that was given out and that a line shows, read so."""
+    """Return the memory that was recalled and that a line, read this way, shows."""
     fingerprint = fingerprint_of(reading.text, query.user_id, query.run_id)
     for candidate in engine.fingerprints.same(fingerprint, limit=_COMPARED):
         echo = _duplicate(query, candidate, DuplicateGrade.NEAR)
@@ -285,7 +285,7 @@ def _is_shown_by(reading: _Reading, candidate: DuplicateCandidate) -> bool:
 
 
 def _listed(tags: str) -> str | None:
-    """Return tags as they are shown; ``None`` for what another program wrote and is no list."""
+    """Return tags as they are shown; ``None`` if another program wrote no list."""
     try:
         names = json.loads(tags)
     except (ValueError, RecursionError):
@@ -316,7 +316,7 @@ def all_of(
 
 
 def groups(engine: Engine) -> Iterator[DuplicateGroup]:
-    """Yield the groups of memories that say the same, by their oldest memory."""
+    """Yield the groups of memories that say the same, ordered by their oldest memory."""
     for fingerprint, count in engine.fingerprints.repeated():
         same = engine.fingerprints.same(fingerprint, limit=_COMPARED)
         row_ids = [candidate.row_id for candidate in same]
@@ -333,7 +333,7 @@ def groups(engine: Engine) -> Iterator[DuplicateGroup]:
 
 
 def _alike(memories: Sequence[Memory]) -> list[Memory]:
-    """Leave out what only happens to have the same fingerprint as the first."""
+    """Leave out memories whose fingerprint is equal to the first one's only by chance."""
     return [
         memory
         for memory in memories

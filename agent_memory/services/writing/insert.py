@@ -1,4 +1,4 @@
-"""Inserting memories, inside one transaction: which are new, and what becomes of duplicates."""
+"""Inserting memories in one transaction: which are new, and what happens to duplicates."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _CallableFailed(Exception):
 
 @contextlib.contextmanager
 def unwrapped_failure() -> Iterator[None]:
-    """Raise what the caller's function raised in the body, as it is."""
+    """Raise an exception of the caller's function in the body unchanged."""
     try:
         yield
     except _CallableFailed as failed:
@@ -53,9 +53,9 @@ def unwrapped_failure() -> Iterator[None]:
 
 
 class InsertResult(NamedTuple):
-    """What was stored: ``ids`` under which the memories can be found, in the order given.
+    """What was stored: the ``ids`` under which the memories can be found, in input order.
 
-    ``new`` has, of each memory that is new, its place in the list, from 0, and whether it is in
+    ``new`` has, for each memory that is new, its position in the list, from 0, and whether it is in
     the scratchpad; the others were stored before.
     """
 
@@ -64,12 +64,11 @@ class InsertResult(NamedTuple):
 
 
 class MemoryInsert:
-    """Inserts one memory or a list: ``take`` each, in order, then ``finish``.
+    """Inserts one memory or a list: call ``take`` for each, in order, then ``finish``.
 
     ``fingerprints`` are those of the memories, in order; the other arguments are as in
-    ``Store.add``. Afterwards ``ids`` are those under which the memories can be found, and
-    ``row_ids`` the rows that are new. With ``reports_similar`` those that are similar are looked
-    for.
+    ``Store.add``. Afterwards ``ids`` has the ids under which the memories can be found, and
+    ``row_ids`` the rows that are new. With ``reports_similar``, similar memories are searched for.
     """
 
     def __init__(
@@ -109,7 +108,7 @@ class MemoryInsert:
         self._tombstones = Tombstones(engine)
 
     def take(self, memory: Memory) -> None:
-        """Store the next of the memories, unless it is stored already."""
+        """Store the next memory, unless it is already stored."""
         place, self._taken = self._taken, self._taken + 1
         if memory.id not in self._generated_ids:
             at = (place,) if self._is_list else ()
@@ -131,17 +130,17 @@ class MemoryInsert:
         self._insert(memory, fingerprint, place)
 
     def pass_over(self) -> None:
-        """Go on without the memory that ``take`` just refused: its place in ``ids`` is empty."""
+        """Skip the memory that ``take`` just refused: its place in ``ids`` is empty."""
         self.ids.append("")
 
     def finish(self) -> None:
-        """Complete the storing. Raises ``DuplicateMemory`` when any of the memories was refused."""
+        """Finish storing. Raises ``DuplicateMemory`` if any of the memories was refused."""
         self._write()
         if self._refused:
             raise duplicates.refusal(self._refused, self._taken, self._places)
 
     def result(self, in_scratchpad: Collection[int]) -> InsertResult:
-        """Return what was stored, and of what is new whether its row is in the scratchpad."""
+        """Return what was stored, and for each new memory whether its row is in the scratchpad."""
         places = zip(self.row_ids, self._places.values(), strict=True)
         entered = set(in_scratchpad)
         return InsertResult(self.ids, [(place, row_id in entered) for row_id, place in places])
@@ -160,13 +159,13 @@ class MemoryInsert:
         return COLUMNS.keys() if self._fields_set is None else self._fields_set[place]
 
     def _is_its_own(self, memory: Memory, place: int) -> bool:
-        """Return whether the caller gave an id or a time: then it is another memory to them."""
+        """Return whether the caller set an id or a time: then they mean a separate memory."""
         return memory.id not in self._generated_ids or "timestamp" in self._fields_set_of(place)
 
     def _duplicates(self, memory: Memory, place: int) -> list[Duplicate]:
-        """Return what a text repeats: a memory, or, in several lines, several that were recalled.
+        """Return what a text repeats: a memory, or, if it has several lines, several recalled ones.
 
-        Of many that say the same, the one that was recalled comes first.
+        If many say the same, the one that was recalled comes first.
         """
         is_known = self._fingerprints[place] in self._stored_fingerprints
         if not is_known and not self._was_recalled:
@@ -174,7 +173,7 @@ class MemoryInsert:
         query = self._query(memory, place)
         matches: list[Duplicate] = []
         if is_known:
-            self._write()  # those before it in the list
+            self._write()  # write the earlier ones of the list first
             matches = duplicates.find(self._engine, query, self._fingerprints[place])
         if not matches:
             return self._echoes_of_entries(memory, query, place)
@@ -195,7 +194,7 @@ class MemoryInsert:
         echoes = duplicates.echoes_of_entries(self._engine, query)
         if len(echoes) == 1:
             return [] if self._says_more(echoes[0], memory, place) else echoes
-        # A value given once cannot be merged into several memories: it would be lost.
+        # A single value cannot be merged into several memories: it would be lost.
         fields = self._fields_set_of(place) & _OF_ONE
         return [] if any(getattr(memory, name) for name in fields) else echoes
 
@@ -214,8 +213,8 @@ class MemoryInsert:
             return None
 
     def _is_settled(self, memory: Memory, echoes: Sequence[Duplicate], place: int) -> bool:
-        """Decide what becomes of a duplicate; return whether nothing is left to store."""
-        self._write()  # what was before it stands before it in the history too
+        """Decide what happens to a duplicate; return whether nothing is left to store."""
+        self._write()  # earlier memories come first in the history too
         first = echoes[0]
         existing = self._existing(first) if len(echoes) == 1 else None  # no merge into several
         if existing is not None:
@@ -232,7 +231,7 @@ class MemoryInsert:
         return decision is not OnDuplicate.KEEP
 
     def _decide(self, duplicate: Duplicate, *, is_its_own: bool) -> OnDuplicate:
-        """Ask the caller what to do; else the file's settings; else an echo alone is merged."""
+        """Ask the caller what to do, or the file's settings; by default only an echo is merged."""
         policy = self._on_duplicate
         if callable(policy):
             policy = _ask(policy, duplicate)
@@ -245,10 +244,10 @@ class MemoryInsert:
         return OnDuplicate.MERGE if duplicate.recalled_at is not None else OnDuplicate.KEEP
 
     def _insert(self, memory: Memory, fingerprint: int, place: int) -> None:
-        while memory.id in self._taken_ids or memory.id in self._places:  # one that was made
+        while memory.id in self._taken_ids or memory.id in self._places:  # a generated id
             memory = memory.model_copy(update={"id": new_memory_id()})
         if self._admission.has_limits or len(self._unwritten) >= _MOST_UNWRITTEN:
-            self._write()  # what limits count is what is there
+            self._write()  # limits count what is in the table
         self._admission.refuse_beyond(memory)
         self._tombstones.lift(memory.id, memory.content, memory.user_id)
         self._stored_fingerprints.add(fingerprint)
@@ -257,7 +256,7 @@ class MemoryInsert:
         self._places[memory.id] = place
 
     def _write(self) -> None:
-        """Write what is new, together: one by one takes four times as long."""
+        """Write the new memories together: one by one takes four times as long."""
         if not self._unwritten:
             return
         row_ids = self._engine.memory_rows.insert_many(
@@ -277,7 +276,7 @@ class MemoryInsert:
             self.noticed.append((duplicate, OnDuplicate.KEEP))
 
     def log(self) -> None:
-        """Log what was noticed and decided: after the transaction, for that may take long."""
+        """Log decisions and findings: after the transaction, since it may take long."""
         if self.noticed and is_log_read(_LOGGER):
             for duplicate, decision in self.noticed:
                 left_out = duplicate.left_out if decision is OnDuplicate.MERGE else ()
@@ -292,10 +291,10 @@ class MemoryInsert:
 
 
 def has_listener(on_duplicate: DuplicatePolicy | None) -> bool:
-    """Return whether anybody is told of a similar memory: looking for them takes a millisecond.
+    """Return whether anybody is told about similar memories: the search takes a millisecond.
 
-    Ask before the transaction. A fork takes the lock of ``logging`` and waits for the database; a
-    transaction that asks for a logger then waits for that lock, and nothing ever goes on.
+    Call this before the transaction. A fork takes the lock of ``logging`` and waits for the
+    database; a transaction that asks for a logger then waits for that lock: a deadlock.
     """
     return callable(on_duplicate) or is_log_read(_LOGGER)
 
@@ -303,7 +302,7 @@ def has_listener(on_duplicate: DuplicatePolicy | None) -> bool:
 def _ask(decide: OnDuplicateCall, duplicate: Duplicate) -> str | None:
     try:
         decision = decide(duplicate)
-    except Exception as error:  # the caller's own code, whose error is the caller's to get
+    except Exception as error:  # the caller's own code, whose error goes to the caller
         raise _CallableFailed(error) from error
     if decision is not None and not is_decision(decision):
         message = "must return keep, merge, refuse or None"
@@ -317,7 +316,7 @@ def fingerprints_of(memories: Sequence[Memory]) -> list[int]:
 
 
 def is_stored(engine: Engine, memory: Memory, *, at: tuple[int, ...] = ()) -> bool:
-    """Return whether a memory is stored; its id with another content is ``ValidationError``."""
+    """Return whether a memory is stored; the same id with other content is ``ValidationError``."""
     existing = engine.memories.get(memory.id)
     if existing is not None and existing.content != memory.content:
         message = "is taken by a memory with another content: use update, or no id"

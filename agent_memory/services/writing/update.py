@@ -1,4 +1,4 @@
-"""Updating a memory, inside one transaction, with the session that did it in the history."""
+"""Updates a memory in one transaction, and records the session that did it in the history."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def update(
     now: datetime,
     settings: AgentConfig | None = None,
 ) -> None:
-    """Change fields of a memory; nothing is written where every field has that value already.
+    """Change fields of a memory; nothing is written if all of them have these values already.
 
     Must run inside ``write()``. Raises ``RejectedContent`` and ``LimitReached``, as storing does.
     """
@@ -43,7 +43,7 @@ def update(
 
 
 def memory_of(engine: Engine, memory_id: str) -> Memory:
-    """Return a memory that is to be changed, or raise ``MemoryNotFound``."""
+    """Return a memory to change, or raise ``MemoryNotFound``."""
     memory = engine.memories.get(memory_id)
     if memory is None:
         raise MemoryNotFound(memory_id)
@@ -59,14 +59,14 @@ def row_id_of(engine: Engine, memory_id: str) -> int:
 
 
 def check_version(memory: Memory, expected: int | None) -> None:
-    """Raise ``ValidationError`` where a memory was changed since the caller read it."""
+    """Raise ``ValidationError`` if a memory was changed since the caller read it."""
     if expected is not None and memory.version != expected:
         message = f"the memory is at version {memory.version}: read it again, then update"
         raise ValidationError.of("if_version", message, expected)
 
 
 def changed_values(memory: Memory, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those of the values that differ from what the memory has, as the file holds them."""
+    """Return the values that differ from those of the memory, as the file holds them."""
     return {
         name: value
         for name, value in values.items()
@@ -76,7 +76,7 @@ def changed_values(memory: Memory, values: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def signed(engine: Engine, memory_id: str, session_id: str, now: datetime) -> Iterator[None]:
-    """Write into the history that this session made the change of the body."""
+    """Record in the history that this session made the changes of the body."""
     before = engine.history.last_change()
     yield
     engine.history.sign(memory_id, since=before, session_id=session_id, now=now)
