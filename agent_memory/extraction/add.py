@@ -1,4 +1,4 @@
-"""Adding a conversation: messages are read, facts extracted, decisions made and applied."""
+"""Adds a conversation: messages are read, facts extracted, decisions made and applied."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ from agent_memory.text.sentences import fitting
 _MOST_MESSAGES: Final = 10_000
 _ANYBODY: Final = "anybody"
 _OF_MEMORIES: Final = ("category", "tags", "importance")
-"""What metadata may say that is a field of its own here."""
+"""Metadata keys that are fields of their own here."""
 _NEARLY: Final = 0.85
-"""How alike two keys are, 0 to 1, of which one must be a slip of the other."""
+"""The similarity, 0 to 1, above which one key must be a misspelling of another."""
 _SCOPE: Final = ("user_id", "agent_id", "run_id")
-"""What C's Add Memory Request says of whose the memories are."""
+"""The fields of C's Add Memory Request that say to whom the memories belong."""
 
 
 class AddRequest(NamedTuple):
-    """What ``AgentMemory.add`` was given."""
+    """The arguments of ``AgentMemory.add``."""
 
     messages: Any
     user_id: str | None
@@ -67,7 +67,7 @@ def add(
     dry_run: bool,
     now: Callable[[], datetime],
 ) -> AddMemoryResponse:
-    """Add a conversation. Everything that was given is checked before anything is asked."""
+    """Add a conversation. All arguments are checked before a model is called."""
     started = time.perf_counter()
     transcript = transcript_of(request.messages, strict=request.strict)
     messages = transcript.messages
@@ -106,7 +106,7 @@ def add(
 
 
 def transcript_of(source: object, *, strict: bool) -> Transcript:
-    """Return what a caller gives as messages: one or several, or a text that the user said."""
+    """Return what a caller passes as messages: one or several, or a text that the user said."""
     if isinstance(source, str):
         source = {"role": MessageRole.USER, "content": source}
     transcript = read_transcript(source, strict=strict)  # type: ignore[arg-type]  # it refuses what it cannot read
@@ -118,9 +118,9 @@ def transcript_of(source: object, *, strict: bool) -> Transcript:
 
 
 def _joined(request: AddRequest, stated: Mapping[str, Any]) -> AddRequest:
-    """Return a request with what C's Add Memory Request says of scope, category and metadata.
+    """Return a request completed with C's Add Memory Request: scope, category and metadata.
 
-    What disagrees with an argument is refused: it would go to somebody else, or be lost.
+    A value that disagrees with an argument is refused: it would go to somebody else, or be lost.
     """
     _refuse_unknown_keys(stated)
     scope = {name: _agreed(name, getattr(request, name), stated.get(name)) for name in _SCOPE}
@@ -138,10 +138,10 @@ def _joined(request: AddRequest, stated: Mapping[str, Any]) -> AddRequest:
 
 
 def _refuse_unknown_keys(stated: Mapping[str, Any]) -> None:
-    """Refuse a key that C's Add Memory Request has not: what it says would be lost.
+    """Refuse a key that C's Add Memory Request does not have: its value would be lost.
 
-    A mapping that says nothing of whose the memories are is a transcript of another program, with
-    keys of its own (``model``): of those only one that is nearly a request's is refused.
+    A mapping without any scope is a transcript of another program, with keys of its own
+    (``model``): of those, only one that is nearly a request's key is refused.
     """
     keys = (*_SCOPE, "metadata", *_OF_MEMORIES)
     is_request = any(stated.get(name) is not None for name in _SCOPE)
@@ -156,8 +156,8 @@ def _refuse_unknown_keys(stated: Mapping[str, Any]) -> None:
 
 
 def _meant(key: str, keys: Sequence[str]) -> str | None:
-    """Return the key that another one is nearly: ``user_id`` for ``userId``, ``user``."""
-    from difflib import get_close_matches  # noqa: PLC0415 - of an odd key alone
+    """Return the key that another one nearly is: ``user_id`` for ``userId``, ``user``."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for an unknown key
 
     plain = {_letters(name).removesuffix(end): name for name in keys for end in ("", "id")}
     nearest = get_close_matches(_letters(key), plain, n=1, cutoff=_NEARLY)
@@ -169,7 +169,7 @@ def _letters(key: str) -> str:
 
 
 def _agreed(name: str, argument: Any, stated: Any) -> Any:  # noqa: ANN401 - of any field
-    """Return what an argument and the messages' own request say, where they do not disagree."""
+    """Return the value of an argument and the messages' own request, unless they disagree."""
     if argument is None or stated is None or argument == stated:
         return stated if argument is None else argument
     message = f"is {stated!r:.100} in the messages' own request, and {argument!r:.100} beside it"
@@ -188,9 +188,9 @@ def _refuse_session(request: AddRequest, agent_id: str) -> None:
 
 
 def _fields(metadata: Mapping[str, Any], categories: Sequence[str]) -> dict[str, Any]:
-    """Return the fields of the memories that metadata tells of, and the rest of it.
+    """Return the memory fields in the metadata, and the rest of it.
 
-    A category that is unknown here is kept in the metadata, as an import does.
+    A category that is unknown here is kept in the metadata, as on import.
     """
     rest = dict(metadata)
     stated: dict[str, Any] = {name: rest.pop(name) for name in _OF_MEMORIES if name in rest}
@@ -205,7 +205,7 @@ def _fields(metadata: Mapping[str, Any], categories: Sequence[str]) -> dict[str,
 
 
 def _prompt(llm: object, place: int) -> str | None:
-    """Return a prompt of the user's that C's ``llm`` section has."""
+    """Return a custom prompt from C's ``llm`` section."""
     stated = llm.get(PROMPT_SETTINGS[place]) if isinstance(llm, Mapping) else None
     return stated if isinstance(stated, str) and stated.strip() else None
 
@@ -213,7 +213,7 @@ def _prompt(llm: object, place: int) -> str | None:
 def _verbatim(
     port: MemoryPort, messages: Sequence[Message], extraction: ExtractionRequest
 ) -> list[Decision]:
-    """Return the decisions that store messages as they are, one that is too long in parts."""
+    """Return the decisions that store messages unchanged, split if they are too long."""
     decisions = []
     for place, message in enumerate(messages):
         if message.role is MessageRole.SYSTEM:
@@ -233,12 +233,12 @@ def _verbatim(
 
 
 def _foreseen(decision: Decision, new: Container[str]) -> DecisionOutcome:
-    """Return what would become of a decision; ``new`` has the ids of what is not stored yet."""
+    """Return the expected outcome of a decision; ``new`` has the ids that are not stored yet."""
     content = decision.memory.content if decision.memory is not None else decision.seen
     if decision.in_review:
         about = repr(decision.seen) if decision.memory_id in new else decision.memory_id
         problem = f"{decision.event} of {about} would be put in question: it is not sure enough"
-        if decision.memory is not None:  # it has no id yet, and the memory in question stays
+        if decision.memory is not None:  # it has no id yet, and the memory under review stays
             return DecisionOutcome("ADD", None, content, problem=problem)
         return DecisionOutcome("NONE", decision.memory_id, content, problem=problem)
     memory_id = None if decision.memory_id in new else decision.memory_id
@@ -248,7 +248,7 @@ def _foreseen(decision: Decision, new: Container[str]) -> DecisionOutcome:
 def _secrets(
     port: MemoryPort, decisions: Sequence[Decision], outcomes: Sequence[DecisionOutcome]
 ) -> list[FoundSecrets]:
-    """Return what looks like secrets in what was stored or changed, under the id it has now."""
+    """Return the apparent secrets in what was stored or changed, by the memory's current id."""
     stored_secrets = []
     for decision, outcome in zip(decisions, outcomes, strict=True):
         memory = decision.memory
@@ -256,7 +256,7 @@ def _secrets(
             continue
         secrets = port.secrets.get(memory.id)
         if secrets and outcome.content and outcome.content != memory.content:
-            # What held a rejected value was cut out, and the secret perhaps with it.
+            # A rejected value was cut out of it, and perhaps the secret with it.
             secrets = port.screen(memory.model_copy(update={"content": outcome.content}))
         if secrets:
             stored_secrets.append(secrets.model_copy(update={"memory_id": outcome.memory_id or ""}))

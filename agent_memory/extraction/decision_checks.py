@@ -1,6 +1,6 @@
-"""Checks of what a model decided: no fact is lost, and no memory touched that it was not given.
+"""Checks of a model's decisions: no fact is lost, and only the given memories are touched.
 
-A decision that cannot stand is refused and reported, and its facts are added as they are.
+An invalid decision is refused and reported, and its facts are added as they are.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from agent_memory.text.speech_acts import is_request_to_forget
 from agent_memory.text.stems import stems
 
 _USUAL: Final = 0.8
-"""How sure a decision is of which the model does not say it."""
+"""The default confidence of a decision, if the model states none."""
 _DOUBTFUL: Final = 0.5
-"""How sure a decision is at most that replaces a memory by something with no word in common."""
+"""The maximum confidence of a decision that replaces a memory by a text with no word in common."""
 
 _MOST: Final = 0.5
-"""Share of a fact's words that an operation has that is taken to be about it, unless it says so."""
+"""The share of a fact's words that makes an operation about it, unless the operation says so."""
 _GENERIC: Final = stems(
     "like love enjoy adore prefer hate want need use live work go went move plan own keep is name"
 )
@@ -45,12 +45,12 @@ def _as_event(value: object) -> object:
 
 
 def _as_id(value: object) -> object:
-    """Take a number for an id: some models write 0 for "0"."""
+    """Accept a number as an id: some models write 0 for "0"."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 class OperationAnswer(BaseModel):
-    """An operation as a model writes it; ``facts`` is ``None`` where it does not, as in C."""
+    """An operation as a model writes it; ``facts`` is ``None`` if it has none, as in C."""
 
     facts: list[int] | None = None
     event: Annotated[OperationEvent, BeforeValidator(_as_event)]
@@ -61,7 +61,7 @@ class OperationAnswer(BaseModel):
 
 
 class DecisionAnswer(BaseModel):
-    """What a model answers to the question what is to be done (C, 5)."""
+    """A model's answer to the question what to do (C, 5)."""
 
     memory: list[OperationAnswer]
 
@@ -69,7 +69,7 @@ class DecisionAnswer(BaseModel):
 def says(text: str, fact: str, *, share: float = 0.0) -> bool:
     """Return whether a text may say a fact: whether it has any of its words, or that share of them.
 
-    What one likes counts, not that one does; a fact without such words is in any text.
+    What somebody likes counts, not that they like it; a fact without such words is in any text.
     """
     words = stems(fact) - _GENERIC or stems(fact)
     common = len(words & stems(text))
@@ -80,8 +80,8 @@ def says(text: str, fact: str, *, share: float = 0.0) -> bool:
 class DecisionChecks:
     """Facts, the memories related to each, and the operations on them so far.
 
-    ``take_answer`` takes a model's answer about some of the facts; ``add_the_rest`` adds those that
-    no operation is about.
+    ``take_answer`` takes a model's answer about some of the facts; ``add_the_rest`` adds the facts
+    that no operation is about.
     """
 
     facts: Sequence[Fact]
@@ -90,16 +90,16 @@ class DecisionChecks:
     covers: list[tuple[int, ...]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     in_question: set[int] = field(default_factory=set)
-    """The places of the operations about which somebody is to be asked, however sure they are."""
+    """The positions of the operations to be reviewed, whatever their confidence."""
     new_ids: dict[int, str] = field(default_factory=dict)
-    """By the places of facts, the ids that their memories will have where they are given."""
+    """By the positions of facts, the ids that their memories will get, if known."""
     _texts: dict[str, str | None] = field(default_factory=dict)
-    """What each memory that was touched says afterwards, ``None`` if it is gone."""
+    """What each memory that was touched says afterwards, ``None`` if it is deleted."""
 
     def take_answer(
         self, answer: DecisionAnswer, places: Sequence[int], related: dict[str, RelatedMemory]
     ) -> None:
-        """Take an answer about the facts at some places, which it numbers from 0.
+        """Take an answer about the facts at some positions, which it numbers from 0.
 
         ``related`` has the memories by the ids that the model was given.
         """
@@ -112,7 +112,7 @@ class DecisionChecks:
             if operation.event in (ADD, UPDATE)
             for place in about
         }
-        # What changes nothing is judged last: the memory that it relies on may be changed.
+        # Operations that change nothing are judged last: the memory they rely on may be changed.
         for operation, about in sorted(operations, key=lambda place: place[0].event is NONE):
             if operation.event is ADD:
                 self._add(operation, about)
@@ -125,7 +125,7 @@ class DecisionChecks:
                     self._delete(operation, about, memory, incoming)
 
     def add_the_rest(self, places: Sequence[int], why: str) -> int:
-        """Add the facts that no operation is about, and return how many they were."""
+        """Add the facts that no operation is about, and return how many there were."""
         covered = {place for cover in self.covers for place in cover}
         left = [place for place in places if place not in covered]
         for place in left:
@@ -162,7 +162,7 @@ class DecisionChecks:
         return memory
 
     def is_touched(self, memory: RelatedMemory) -> bool:
-        """Return whether an operation changes a memory or takes it away."""
+        """Return whether an operation changes or deletes a memory."""
         return memory.id in self._texts
 
     # The four events --------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class DecisionChecks:
         memory: RelatedMemory,
         incoming: set[int],
     ) -> None:
-        """Take a memory away where that was asked for, or where what is new comes in elsewhere."""
+        """Delete a memory if that was requested, or if new facts are added by other operations."""
         near = [place for place in about if self._is_about(place, memory)]
         near = [place for place in near if says(memory.text, self.facts[place].text)]
         asked = [place for place in near if is_request_to_forget(self.facts[place].text)]
@@ -220,7 +220,7 @@ class DecisionChecks:
     def _leave(
         self, operation: OperationAnswer, about: Sequence[int], related: dict[str, RelatedMemory]
     ) -> None:
-        """Change nothing, where a memory says a fact, and goes on saying it."""
+        """Change nothing, if a memory says a fact and still says it afterwards."""
         for place in about:
             fact = self.facts[place].text
             named = related.get(operation.id or "")
@@ -254,9 +254,9 @@ class DecisionChecks:
     def _saying(
         self, operation: OperationAnswer, about: Sequence[int], *, otherwise: str
     ) -> tuple[str, list[int]]:
-        """Return an operation's text on one line, and the places of the facts that it says.
+        """Return an operation's text on one line, and the positions of the facts that it says.
 
-        Where there are none, it is refused: no memory can have the text, or as ``otherwise`` says.
+        Without such facts it is refused: no memory can have the text, or as ``otherwise`` says.
         """
         text = " ".join(operation.text.split())
         is_sound, fault = validate_memory_content(text)
@@ -299,9 +299,9 @@ class DecisionChecks:
         reasoning: str | None = None,
         in_question: bool = False,
     ) -> None:
-        """Take an operation down; ``text`` is what the memory says afterwards.
+        """Record an operation; ``text`` is what the memory says afterwards.
 
-        With ``in_question`` the memory is left, and somebody asked, however sure it is.
+        With ``in_question`` the memory is left and a review is opened, whatever the confidence.
         """
         if memory is not None and event is not NONE:
             self._texts[memory.id] = None if event is DELETE else text
@@ -354,9 +354,9 @@ class DecisionChecks:
 
 
 def _fault_of(old: str, new: str, facts: str) -> str:
-    """Return what is wrong with a new text for a memory, empty if nothing is.
+    """Return what is wrong with a new text for a memory; an empty text if nothing is.
 
-    A part that the facts do not speak of may not go with it, nor may it be of somebody else.
+    It must not drop a part that the facts do not mention, nor be about somebody else.
     """
     if people_of(old) != people_of(new):
         return "is of somebody else than the memory"

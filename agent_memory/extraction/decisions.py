@@ -1,7 +1,7 @@
 """From facts to decisions: what each means for the memories that are related to it.
 
-The model sees small numbers in place of ids, so that an id it invents can touch nothing. What its
-answers cannot be used for is added as it is.
+The model sees small numbers instead of ids, so an id that it invents can touch nothing. Facts
+without a usable answer are added as they are.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ATTEMPTS: Final = 3
 AT_A_TIME: Final = 10
 """Facts that a model decides about in one answer: about 700 tokens of it."""
 _LONGEST_SHOWN: Final = 2_000
-"""Characters of a memory that a model may rewrite. A longer one would lose what it leaves out."""
+"""Maximum characters of a memory that a model may rewrite. A longer one would lose parts."""
 
 
 def decide(
@@ -33,19 +33,19 @@ def decide(
     *,
     prompt: str | None = None,
 ) -> OperationPlan:
-    """Return what is to be done about facts; ``related`` has the memories to compare each with.
+    """Return what to do about facts; ``related`` has the memories to compare each with.
 
-    Without a model, and where its provider fails, rules decide. ``prompt`` replaces the model's
-    instructions, not the data nor the answer's format (C: ``custom_update_memory_prompt``).
-    ``problems`` tell what was refused or put right.
+    Without a model, or if its provider fails, rules decide. ``prompt`` replaces the model's
+    instructions, but not the data or the answer's format (C: ``custom_update_memory_prompt``).
+    ``problems`` lists what was refused or corrected.
 
-    - An operation on a memory that was not given is refused, and one on a memory that an earlier
-      operation is about; the facts are added instead.
-    - A DELETE holds where a fact asks for it, or says something new that comes in elsewhere; else
-      the memory is updated with the fact.
-    - A fact that no operation is about is added. So are all, where no answer can be used.
+    - An operation is refused if its memory was not given, or if an earlier operation is about that
+      memory; the facts are added instead.
+    - A DELETE is accepted if a fact asks for it, or if its new facts are added by other operations;
+      otherwise the memory is updated with the fact.
+    - A fact that no operation is about is added. So are all facts, if no answer is usable.
 
-    Raises ``ConfigurationError`` where the model's settings are wrong, and nothing else.
+    Raises ``ConfigurationError`` if the model's settings are wrong, and nothing else.
     """
     if model is None:
         return decide_by_rules(facts, related)
@@ -68,7 +68,7 @@ class _Deciding:
     is_down: bool = False
 
     def decide(self, places: Sequence[int]) -> None:
-        """Decide about the facts at some places."""
+        """Decide about the facts at some positions."""
         checks = self.checks
         related = _numbered(places, checks)
         came = None

@@ -1,7 +1,7 @@
 """From a conversation to facts: by a language model, else by rules.
 
-Nothing that was said is lost because of a model: what its answers cannot be used for becomes facts
-as it was said, a sentence each, and the result says so.
+Nothing that was said is lost because of a model: parts without a usable answer become facts as they
+were said, one per sentence, and the result reports it.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from agent_memory.text.stems import stems
 
 ATTEMPTS: Final = 3
 PIECE: Final = 8_000
-"""Characters of a conversation that are asked about at a time: about 2,000 tokens."""
+"""Characters of a conversation per question: about 2,000 tokens."""
 _USUAL: Final = 0.8
-"""How sure a fact is of which the model does not say it."""
+"""The default confidence of a fact, if the model states none."""
 _UNSUPPORTED: Final = 0.4
-"""How sure a fact is at most that shares no word with what was said."""
+"""The maximum confidence of a fact that shares no word with what was said."""
 _RAW: Final = 0.5
 _NAME_AT_MOST: Final = 250
-"""Characters of a speaker's name and what follows it."""
+"""Maximum characters of a speaker's name and what follows it."""
 
 
 def _as_fact(value: object) -> object:
-    """Take a text for a fact, as C writes facts."""
+    """Accept a text as a fact, as C writes facts."""
     return {"text": value} if isinstance(value, str) else value
 
 
@@ -54,7 +54,7 @@ class _Answer(BaseModel):
 
 
 class _Fragment(NamedTuple):
-    """A message, or a part of a long one, with its place in the conversation."""
+    """A message, or a part of a long one, with its position in the conversation."""
 
     place: int
     message: Message
@@ -69,12 +69,12 @@ def extract(
 ) -> Extraction:
     """Return the facts of a conversation; system messages have none.
 
-    Without a model, rules find them. ``prompt`` replaces the model's instructions, not the data nor
-    the answer's format (C: ``custom_fact_extraction_prompt``). A long conversation is asked about
-    in pieces, each three times at most; a piece without a usable answer becomes facts as it
-    was said, and ``problems`` tell so. A provider that fails is not asked about the others.
+    Without a model, rules find them. ``prompt`` replaces the model's instructions, but not the data
+    or the answer's format (C: ``custom_fact_extraction_prompt``). A long conversation is asked
+    about in pieces, each at most three times; a piece without a usable answer becomes facts as it
+    was said, and ``problems`` reports it. A provider that fails is not asked again.
 
-    Raises ``ConfigurationError`` where the model's settings are wrong, and nothing else.
+    Raises ``ConfigurationError`` if the model's settings are wrong, and nothing else.
     """
     if model is None:
         facts = facts_by_rules(messages)
@@ -111,7 +111,7 @@ def _fragments(messages: Sequence[Message]) -> list[_Fragment]:
 
 
 def _pieces(parts: Iterable[_Fragment]) -> list[list[_Fragment]]:
-    """Return what was said in pieces that fit into a question."""
+    """Return what was said, in pieces that fit into one question."""
     pieces: list[list[_Fragment]] = []
     room = 0
     for part in parts:
@@ -134,7 +134,7 @@ class _Asker:
     is_down: bool = False
 
     def facts_of(self, piece: list[_Fragment], attempts: int) -> list[Fact]:
-        """Return the facts of a piece, as they were said where the model gives none to use."""
+        """Return the facts of a piece, as it was said if the model's are not usable."""
         if self.is_down:
             return self._raw(piece, "was not asked again")
         asked = extraction_messages(
@@ -161,7 +161,7 @@ class _Asker:
         return self._raw(piece, "failed" if self.is_down else "gave no facts to use")
 
     def _raw(self, piece: list[_Fragment], why: str) -> list[Fact]:
-        """Return what was said as it was said: a model that failed has filtered nothing."""
+        """Return what was said, unchanged: a model that failed has filtered nothing."""
         users = [part for part in piece if part.message.role is MessageRole.USER]
         is_about_users = any(message.role is MessageRole.USER for message in self.messages)
         facts = _raw(users if is_about_users else piece)
@@ -218,7 +218,7 @@ def _sources(fact: _FactAnswer, piece: list[_Fragment]) -> tuple[int, ...]:
 
 
 def _raw(parts: Iterable[_Fragment]) -> list[Fact]:
-    """Return what was said as facts, a sentence each."""
+    """Return what was said as facts, one per sentence."""
     return [
         Fact(spoken(part.message, fragment), (part.place,), _RAW, part.message.name)
         for part in parts

@@ -1,4 +1,4 @@
-"""Relationships by a language model: what facts say of the graph, read strictly."""
+"""Relationships by a language model: what facts say about the graph, checked strictly."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ Answer with one JSON object and nothing else:
 With nothing to say, answer {{"updates": []}}\
 """
 ATTEMPTS: Final = 2
-"""How often a model is asked whose answers cannot be used."""
+"""How often a model is asked while its answers are not usable."""
 _MOST_UPDATES: Final = 200
 _MOST_KNOWN: Final = 200
 _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -67,7 +67,7 @@ SCHEMA: Final = schema_of({"updates": list_of(schema_of(_UPDATE))}, title="graph
 
 
 class _Answer(BaseModel, strict=True, hide_input_in_errors=True):
-    """The whole answer; each change is looked at by itself."""
+    """The whole answer; each change is validated by itself."""
 
     updates: list[dict[str, Any]]
 
@@ -75,12 +75,12 @@ class _Answer(BaseModel, strict=True, hide_input_in_errors=True):
 def graph_updates_by_model(
     facts: Sequence[str], known_edges: Sequence[EdgeView], model: LanguageModel
 ) -> tuple[GraphUpdates | None, list[str]]:
-    """Return what a model reads from facts, and what was wrong with its answers, a sentence each.
+    """Return what a model reads from facts, and the problems of its answers, a sentence each.
 
-    An answer that cannot be used is asked for once more; then what is read is ``None``. A change
-    that is none, that is about a pronoun, or that takes away what is not known, is left out. What a
-    provider does wrong is a problem too. Raises ``ConfigurationError`` where the model's settings
-    are wrong, and nothing else.
+    After an unusable answer it is asked once more; after that, the result is ``None``. A change is
+    left out if it is invalid, about a pronoun, or removes something unknown. Errors of a provider
+    are problems too. Raises ``ConfigurationError`` if the model's settings are wrong, and nothing
+    else.
     """
     used, problems, updates = "unknown", [], []
     try:
@@ -106,7 +106,7 @@ def graph_updates_by_model(
 def _sound(
     changes: Sequence[Mapping[str, Any]], known_edges: Sequence[EdgeView], problems: list[str]
 ) -> list[GraphUpdate]:
-    """Return the changes that can be used; what is wrong with the others goes to the problems."""
+    """Return the usable changes; what is wrong with the others is added to the problems."""
     edge_keys = {
         _key(edge.source, edge.relationship, edge.target, edge.user_id) for edge in known_edges
     }
@@ -168,7 +168,7 @@ def _data(facts: Sequence[str], known_edges: Sequence[EdgeView]) -> str:
 
 
 def _line(value: object) -> str:
-    """Write a line in which nothing can pass for our marks, or not be seen."""
+    """Write a line in which nothing is invisible or can be mistaken for our delimiters."""
     line = json.dumps(value, ensure_ascii=False)
     return "".join(
         f"\\u{ord(char):04x}" if char in "<>" or (ord(char) < 65536 and _is_unseen(char)) else char

@@ -20,7 +20,7 @@ _ROLES: Final = {
     ),
     "system": MessageRole.SYSTEM,
 }
-# What stands before a colon and is nobody.
+# Words before a colon that are not a speaker.
 _LABELS: Final = frozenset(
     """
     note notes todo fixme important warning remember ps re subject from to date cc bcc http https
@@ -35,18 +35,18 @@ _LINE: Final = re.compile(
 _BLANK_LINES: Final = re.compile(r"\n[^\S\n]*\n\s*")
 
 Source = str | Mapping[str, Any] | Message | Iterable[Mapping[str, Any] | Message]
-"""What ``conversation`` reads."""
+"""What ``conversation`` accepts."""
 
 
 def conversation(source: Source) -> list[Message]:
     """Return the messages of a conversation.
 
-    ``source`` is a list of messages (mappings, or ``Message``), one of them, a mapping
-    with ``messages``, or a text: JSON of any of these, JSONL with a message a line, or plain text.
+    ``source`` is a list of messages (mappings, or ``Message``), one of them, a mapping with
+    ``messages``, or a text: JSON of any of these, JSONL with one message per line, or plain text.
     In plain text, a line that begins with a name and a colon begins a message: ``User``, ``Human``,
     ``Assistant``, ``AI`` and ``System`` are roles, any other name is a user's. Without such lines,
     each paragraph is a user's message. Messages of OpenAI, Anthropic, LangChain, Amplifier and MCP
-    are taken as they are; what nobody said, such as a call of a tool, is passed over.
+    are accepted as they are; parts that nobody said, such as tool calls, are skipped.
 
     Raises ``ValidationError`` that names the line or the message.
     """
@@ -56,8 +56,8 @@ def conversation(source: Source) -> list[Message]:
 def read_transcript(source: Source | Transcript, *, strict: bool = False) -> Transcript:
     """Return the messages of a conversation, as ``conversation`` does, and what else there is.
 
-    Unless ``strict``, a message that cannot be read is left out, and told: it keeps no other out.
-    Raises ``ValidationError`` where no message can be read.
+    Unless ``strict``, an unreadable message is left out and reported, without affecting the others.
+    Raises ``ValidationError`` if no message can be read.
     """
     if isinstance(source, Transcript):
         return source
@@ -105,7 +105,7 @@ def _take_text(text: str, transcript: Transcript) -> None:
     start = text.strip()
     if start[:1] in ("[", '"') or start in ("null", "true", "false") or start.isdigit():
         with contextlib.suppress(json.JSONDecodeError, RecursionError):
-            # which refuses what holds no messages
+            # which refuses JSON without messages
             _take_values(_json(start), transcript)
             return
     is_object = start.startswith("{")
@@ -182,7 +182,7 @@ def _take_plain_text(text: str, transcript: Transcript) -> None:
 
 
 def _speaker(line: str) -> re.Match[str] | None:
-    """Return what a line that begins a message has, ``None`` for any other line."""
+    """Return the parts of a line that begins a message, ``None`` for any other line."""
     match = _LINE.fullmatch(line.strip())
     if match is None:
         return None
@@ -195,7 +195,7 @@ def _speaker(line: str) -> re.Match[str] | None:
 
 
 def _is_chat(lines: Sequence[str], named: Sequence[re.Match[str] | None]) -> bool:
-    """Return whether lines are a chat: the first that is not blank names who speaks."""
+    """Return whether lines are a chat: the first that is not blank names its speaker."""
     written = [match for line, match in zip(lines, named, strict=True) if line.strip()]
     return bool(written) and written[0] is not None
 

@@ -1,7 +1,7 @@
 """The pipeline of ``add``: the facts of a conversation, the memories related to them, decisions.
 
-Without a language model all of it is by rule. Whatever fails on the way, no fact is lost: what a
-model cannot say properly is stored as it is, and ``problems`` tell so.
+Without a language model everything is done by rules. Whatever fails, no fact is lost: facts that a
+model does not handle properly are stored as they are, and ``problems`` reports it.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from agent_memory.models.times import parse_time
 from agent_memory.text.sentences import sentences
 
 RELATED: Final = 5
-"""Memories that each fact is compared with by a model."""
+"""Memories that a model compares each fact with."""
 _LOOKED_AT: Final = 25
-"""Hits among which they are found: those of other users, or runs, are passed over."""
+"""Hits to choose them from: those of other users or runs are skipped."""
 
 
 class ApplyDecisions(Protocol):
-    """Carries out decisions in one transaction; see ``DecisionService.apply``."""
+    """Applies decisions in one transaction; see ``DecisionService.apply``."""
 
     def __call__(
         self, decisions: Sequence[Decision], *, keep_copies: bool
     ) -> tuple[list[DecisionOutcome], list[str]]:
-        """Return what became of each, and what the graph could not follow."""
+        """Return the outcome of each, and what the graph could not follow."""
 
 
 class MemoryPort(NamedTuple):
@@ -54,26 +54,26 @@ class MemoryPort(NamedTuple):
     agent_id: str
     categories: Sequence[str]
     find_related: Callable[[str, SearchFilters, int], list[Memory]]
-    """Return so many memories that have most to do with a text, best first; take no notes."""
+    """Return this many memories most related to a text, best first, without recording it."""
     list_recent: Callable[[SearchFilters, int], list[Memory]]
-    """Return so many of the newest memories, newest first."""
+    """Return this many of the newest memories, newest first."""
     prepare: Callable[[Mapping[str, Any]], Memory]
     apply: ApplyDecisions
     secrets: Mapping[str, FoundSecrets]
-    """What looks like secrets in the memories that were prepared, by their ids."""
+    """The apparent secrets in the memories that were prepared, by their ids."""
     screen: Callable[[Memory], FoundSecrets | None]
-    """Return what looks like secrets in a memory."""
+    """Return the apparent secrets in a memory."""
     edges: Callable[[str | None, str | None], list[EdgeView]]
-    """Return what holds in a user's graph, of a run what its memories say."""
+    """Return the open relationships in a user's graph; for a run, as its memories say."""
 
 
 class ExtractionRequest(NamedTuple):
-    """How facts are to be extracted and decided about: an ``AddRequest`` that was checked."""
+    """How to extract facts and decide about them: a validated ``AddRequest``."""
 
     user_id: str | None
     run_id: str | None
     fields: Mapping[str, Any]
-    """Of each new memory: category, tags, metadata."""
+    """For each new memory: category, tags, metadata."""
     model: LanguageModel | None
     extraction_prompt: str | None
     update_prompt: str | None
@@ -82,7 +82,7 @@ class ExtractionRequest(NamedTuple):
     graph: bool
 
     def item(self, **own: Any) -> dict[str, Any]:  # noqa: ANN401 - fields of a memory
-        """Return the fields of a new memory: its own, those that all have, and whose it is."""
+        """Return the fields of a new memory: its own, the common ones, and its scope."""
         scope = {"user_id": self.user_id, "run_id": self.run_id, "session_id": self.run_id}
         item = {**self.fields, **own, **scope}
         return {name: value for name, value in item.items() if value is not None}
@@ -90,7 +90,7 @@ class ExtractionRequest(NamedTuple):
 
 @dataclass(slots=True)
 class ExtractionResult:
-    """The decisions about a conversation, who made them, and what went wrong on the way."""
+    """The decisions about a conversation, who made them, and the problems."""
 
     extraction: Extraction
     plan: OperationPlan
@@ -100,7 +100,7 @@ class ExtractionResult:
 
 
 class ExtractionPipeline:
-    """Extracts from one conversation and decides. Nothing is written before the decisions are."""
+    """Extracts from one conversation and decides. Writes nothing."""
 
     def __init__(
         self, port: MemoryPort, messages: Sequence[Message], request: ExtractionRequest
@@ -137,11 +137,11 @@ class ExtractionPipeline:
         for place, (operation, covers) in enumerate(zip(plan.operations, plan.covers, strict=True)):
             about = [extraction.facts[fact] for fact in covers]
             new_id = plan.new_ids.get(covers[0]) if covers else None
-            # Where a fact asks about several memories, the first operation stores it.
+            # If a fact raises a review of several memories, the first operation stores it.
             new_id = None if new_id in known_memories else new_id
             decisions = self._decisions(operation, about, known_memories, new_id=new_id)
             if new_id is not None and len(decisions) == 1 and decisions[0].memory is not None:
-                known_memories[new_id] = decisions[0].memory  # what follows may be about it
+                known_memories[new_id] = decisions[0].memory  # later operations may be about it
             if place in plan.in_question:
                 decisions = [
                     decision._replace(in_review=decision.event != "ADD") for decision in decisions
@@ -153,11 +153,11 @@ class ExtractionPipeline:
         return result
 
     def _related(self, fact: Fact) -> list[Memory]:
-        """Return the memories that have most to do with a fact, of its user and run alone.
+        """Return the memories most related to a fact, only of its user and run.
 
-        Where words and meaning find few, the newest follow: "I am allergic to wheat" has no word
-        of "I like pasta". Rules look at more, also by other words for the same: "I moved to Rome"
-        has no word of "I live in Oslo".
+        If words and meaning find few, the newest follow: "I am allergic to wheat" has no word of "I
+        like pasta". Rules compare more, also by synonyms: "I moved to Rome" has no word of "I live
+        in Oslo".
         """
         by_rules = self._request.model is None
         hits: list[Memory] = []
@@ -177,7 +177,7 @@ class ExtractionPipeline:
         return self._port.list_recent(self._scope, _LOOKED_AT)
 
     def _is_own(self, memory: Memory) -> bool:
-        """Return whether a memory is of the user, or of nobody as what is told is."""
+        """Return whether a memory is the user's, or nobody's if the conversation is."""
         is_users = memory.user_id == self._request.user_id
         return is_users and (
             self._request.user_id is not None or memory.run_id == self._request.run_id
@@ -193,10 +193,10 @@ class ExtractionPipeline:
         *,
         new_id: str | None,
     ) -> list[Decision]:
-        """Return the decisions of an operation; of a refused text, its sentences are tried.
+        """Return the decisions of an operation; for a refused text, its sentences are tried.
 
-        A key in one of them would keep out what stands beside it. What is left of an UPDATE is
-        asked about: it need not replace the memory. ``new_id`` is the id of what is new.
+        A key in one of them would keep out the others. What is left of an UPDATE is reviewed: it
+        need not replace the memory. ``new_id`` is the id of the new memory.
         """
         decision = self._decision(operation, about, known_memories, new_id=new_id)
         is_new = operation.event in (OperationEvent.ADD, OperationEvent.UPDATE)
@@ -230,7 +230,7 @@ class ExtractionPipeline:
             if memory is None:
                 return None
         moment = self._moment(about)
-        # What was said before the memory does not correct it: it is told beside it.
+        # What was said before the memory does not correct it: it is added beside it.
         is_earlier = target is not None and moment is not None and moment < _last_said(target)
         if operation.event is OperationEvent.ADD or target is None or is_earlier:
             return Decision("ADD", memory, confidence=operation.confidence) if memory else None
@@ -252,7 +252,7 @@ class ExtractionPipeline:
     def _made(
         self, operation: MemoryOperation, about: Sequence[Fact], *, new_id: str | None
     ) -> Memory | None:
-        """Make the memory of an operation; what may not be stored is told, and keeps no other."""
+        """Make the memory of an operation; a refusal is reported and does not affect others."""
         fields = self._request.fields
         metadata = {**fields.get("metadata", {}), **(operation.metadata or {})}
         if operation.confidence is not None:
@@ -302,14 +302,14 @@ class ExtractionPipeline:
         ]
 
     def _moment(self, about: Sequence[Fact]) -> datetime | None:
-        """Return when facts were said: the last of the messages that say so."""
+        """Return when facts were said: the time of the last message that says them."""
         places = [place for fact in about for place in fact.sources]
         times = [self._messages[place].timestamp for place in places if place < len(self._messages)]
         return max((moment for moment in times if moment is not None), default=None)
 
 
 def _who_says(update: GraphUpdate, texts: Mapping[int, str]) -> list[int]:
-    """Return the places of the texts that name what a relationship is with, or of all."""
+    """Return the positions of the texts that name the other end of a relationship, or of all."""
     named = [place for place, text in texts.items() if update.target.casefold() in text.casefold()]
     return named or list(texts)
 
@@ -319,5 +319,5 @@ def _last_said(memory: Memory) -> datetime:
     stated = memory.metadata.get(SAID_AT)
     try:
         return max(memory.timestamp, parse_time(stated)) if stated else memory.timestamp
-    except (ValueError, TypeError, AttributeError):  # somebody else's
+    except (ValueError, TypeError, AttributeError):  # another program's value
         return memory.timestamp

@@ -1,4 +1,4 @@
-"""Other wordings of a question by a language model: what a memory may say in its place."""
+"""Other wordings of a question by a language model: how a memory may put it instead."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class _Answer(BaseModel, strict=True, hide_input_in_errors=True):
 
 
 def expand_query(query: str, model: LanguageModel) -> tuple[list[str], list[str]]:
-    """Return up to four other wordings of a query, and what was wrong with the model's answers.
+    """Return up to four other wordings of a query, and the problems of the model's answers.
 
-    Raises ``ConfigurationError`` where the model's settings are wrong, and nothing else.
+    Raises ``ConfigurationError`` if the model's settings are wrong, and nothing else.
     """
     question = json.dumps(query, ensure_ascii=False)
     messages = [

@@ -1,8 +1,8 @@
-"""Messages as programs write them down, read as C's messages.
+"""Messages in the formats of various programs, read as C's messages.
 
 OpenAI's chat completions and responses, Anthropic's messages, LangChain's, Amplifier's and MCP's
-are told apart by nothing but their parts: each part is taken for what it is, whoever wrote it.
-What nobody said (a call of a tool and its result, a thought, a file) is passed over, and counted.
+differ only in their parts: each part is read as what it is, whoever wrote it. Parts that nobody
+said (a tool call and its result, a thought, a file) are skipped and counted.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROLES: Final = {
     **dict.fromkeys(("assistant", "ai", "model", "bot"), MessageRole.ASSISTANT),
     **dict.fromkeys(("system", "developer"), MessageRole.SYSTEM),
 }
-"""What programs call those who speak. LangChain says it as the message's ``type``."""
+"""Names of the roles in various programs. LangChain has it as the message's ``type``."""
 _NO_SPEECH: Final = frozenset(
     """
     tool function remove reasoning item_reference compaction compaction_trigger program
@@ -33,16 +33,16 @@ _CALLS: Final = ("_call", "_output")
 _TEXTS: Final = frozenset(("text", "input_text", "output_text"))
 _IMAGES: Final = frozenset(("image", "image_url", "input_image"))
 _WRAPPERS: Final = ("data", "kwargs")
-"""Where LangChain's ``messages_to_dict`` and ``dumpd`` have the message itself."""
+"""Keys under which LangChain's ``messages_to_dict`` and ``dumpd`` have the message itself."""
 
 
 @dataclass(slots=True)
 class Transcript:
     """The messages of a conversation, and what else its file has.
 
-    ``passed_over`` counts messages and parts that nobody said. ``problems`` say, a sentence each,
-    which messages could not be read. ``request`` has what C's Add Memory Request says beside its
-    messages.
+    ``passed_over`` counts messages and parts that nobody said. ``problems`` lists the messages that
+    could not be read, a sentence each. ``request`` has the fields of C's Add Memory Request other
+    than its messages.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -53,14 +53,14 @@ class Transcript:
     is_strict: bool = False
 
     def take(self, value: object, *at: str | int) -> None:
-        """Read one entry; one that is wrong is left out, or raises where that ``is_strict``."""
+        """Read one entry; an invalid one is left out, or raises if ``is_strict``."""
         try:
             self._read(value, *at)
         except ValidationError as error:
             self.leave_out(error, *at)
 
     def leave_out(self, error: ValidationError, *at: str | int) -> None:
-        """Leave an entry out, and tell which; where that ``is_strict``, raise the error."""
+        """Leave an entry out, and report it; if ``is_strict``, raise the error."""
         if self.is_strict:
             raise error
         self.errors.append(error)
@@ -85,18 +85,18 @@ class Transcript:
             self.messages.append(Message.model_validate(fields))
         except pydantic.ValidationError as error:
             raise ValidationError.from_pydantic(error, at=at) from None
-        except RecursionError:  # of a role: an enum shows what it does not know
+        except RecursionError:  # of a role: an enum shows the unknown value
             message = f"{' '.join(str(part) for part in at)}: its role is nested too deep"
             raise ValidationError.of("messages", message, value) from None
 
 
 def plain(value: object) -> object:
-    """Return a model as plain data: clients of providers give their answers as models."""
+    """Return a model as plain data: clients of providers return their answers as models."""
     return value.model_dump() if isinstance(value, pydantic.BaseModel) else value
 
 
 def _entry(value: object) -> dict[str, Any] | None:
-    """Return an entry as a mapping, out of what LangChain wraps it in; ``None`` for none."""
+    """Return an entry as a mapping, unwrapped from LangChain's wrappers; ``None`` if it is none."""
     value = plain(value)
     if not isinstance(value, Mapping):
         return None
@@ -108,9 +108,9 @@ def _entry(value: object) -> dict[str, Any] | None:
 
 
 def _fields(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, int]:
-    """Return what C's message has of an entry, ``None`` where nobody spoke; and what is no speech.
+    """Return the fields of C's message, ``None`` if nobody spoke, and the number of skipped parts.
 
-    What is wrong is left as it is, for the model to refuse.
+    Invalid values are left as they are, for the model to refuse.
     """
     speaker = entry.get("role") or entry.get("type")
     role: object = speaker
@@ -125,7 +125,7 @@ def _fields(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, int]:
     content = entry.get("content")
     if content is None and (role is MessageRole.ASSISTANT or entry.get("tool_calls")):
         return None, 1  # it calls tools, or refuses
-    if isinstance(content, Mapping):  # MCP's, which has one block alone
+    if isinstance(content, Mapping):  # MCP's, which has a single block
         content = [content]
     if not isinstance(content, Sequence) or isinstance(content, str | bytes):
         return {**fields, **({"content": content} if "content" in entry else {})}, 0
@@ -137,7 +137,7 @@ def _fields(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, int]:
 
 
 def _block(block: object) -> object:
-    """Return C's block of a part of a message, ``None`` for one that is no speech."""
+    """Return C's block for a part of a message, ``None`` if it is not speech."""
     block = plain(block)
     if isinstance(block, str):
         return {"type": "text", "text": block}
@@ -152,7 +152,7 @@ def _block(block: object) -> object:
 
 
 def _image(block: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return C's block of an image; ``None`` where it is a file of the provider's."""
+    """Return C's block for an image; ``None`` if it is a file at the provider."""
     image = block.get("image_url")
     if isinstance(image, str):
         image = {"url": image, "detail": block.get("detail")}

@@ -1,4 +1,4 @@
-"""What passes through the pipeline: facts, the memories related to them, operations."""
+"""The data of the pipeline: facts, the memories related to them, operations."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from agent_memory.models.conversation import (
 )
 
 By = Literal["model", "rules", "raw"]
-"""Who said it: a language model, rules, or nobody: what was given is taken as it is."""
+"""The source of a result: a language model, rules, or ``raw``: the input is taken as it is."""
 
 
 class Fact(NamedTuple):
     """Something that a conversation says and that may be worth keeping.
 
-    ``text`` can be a memory's content. ``sources`` are the places (from 0) of the messages that say
-    it, ``confidence`` is 0 to 1, ``subject`` is whom it is about where that is known, ``category``
-    that of its memory, where the caller gives none.
+    ``text`` can be a memory's content. ``sources`` are the positions (from 0) of the messages that
+    say it, ``confidence`` is 0 to 1, ``subject`` is whom it is about, if known, ``category`` is
+    that of its memory, unless the caller sets one.
     """
 
     text: str
@@ -36,11 +36,11 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """The facts of a conversation, in its order, and how they were had.
+    """The facts of a conversation, in its order, and how they were extracted.
 
-    ``problems`` say, a sentence each, what went wrong on the way; no fact is missing for it. ``by``
-    is ``raw`` where no answer of the model could be used. ``has_failed`` tells that the model's
-    provider failed: asking it anything else is no use.
+    ``problems`` lists what went wrong, a sentence each; no fact is missing because of it. ``by`` is
+    ``raw`` if no answer of the model was usable. ``has_failed`` is whether the model's provider
+    failed: then asking it anything else is useless.
     """
 
     facts: list[Fact]
@@ -50,13 +50,13 @@ class Extraction:
     has_failed: bool = False
 
     def to_model(self) -> ExtractedFacts:
-        """Return it as C writes it."""
+        """Return it in C's format."""
         texts = [fact.text for fact in self.facts]
         return ExtractedFacts(facts=texts, extraction_metadata=self.metadata)
 
 
 class RelatedMemory(NamedTuple):
-    """A memory that may have to do with a fact: its id, what it says, when it was learned."""
+    """A memory that may be related to a fact: its id, what it says, when it was learned."""
 
     id: str
     text: str
@@ -65,15 +65,15 @@ class RelatedMemory(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OperationPlan:
-    """The operations on memories that some facts call for.
+    """The operations on memories that some facts require.
 
-    ``operations`` have the memories' own ids; each id is touched once at most. An ADD has none.
-    ``covers`` tells for each operation the places (from 0) of the facts that it is about; every
-    fact is among them. ``problems`` say what was refused or put right, a sentence each. ``by`` is
-    ``raw`` where no answer of the model could be used, and all facts are added. ``in_question`` has
-    the places of the operations about which somebody is to be asked, however sure they are.
-    ``new_ids`` has, by the places of facts, the ids that their memories are to have: an operation
-    may be about what an earlier fact of the same conversation says.
+    ``operations`` have the memories' own ids; each id is touched at most once. An ADD has none.
+    ``covers`` has for each operation the positions (from 0) of the facts that it is about; every
+    fact is among them. ``problems`` lists what was refused or corrected, a sentence each. ``by`` is
+    ``raw`` if no answer of the model was usable, and all facts are added. ``in_question`` has the
+    positions of the operations to be reviewed, whatever their confidence. ``new_ids`` has, by the
+    positions of facts, the ids that their memories will get: an operation may be about what an
+    earlier fact of the same conversation says.
     """
 
     operations: list[MemoryOperation]
@@ -86,5 +86,5 @@ class OperationPlan:
     new_ids: Mapping[int, str] = field(default_factory=dict)
 
     def to_model(self) -> MemoryOperations:
-        """Return it as C writes it."""
+        """Return it in C's format."""
         return MemoryOperations(memory=self.operations, processing_metadata=self.metadata)

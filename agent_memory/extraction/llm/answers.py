@@ -1,7 +1,7 @@
-"""Reading a language model's answer: one JSON object of the shape that was asked for, or none.
+"""Reading a language model's answer: exactly one JSON object of the requested shape.
 
-Only what cannot change a meaning is put right: a fence of code or prose around the object, a
-model's thinking before it, a comma before a closing bracket. Anything else is a ``BadAnswer``.
+Only what cannot change a meaning is corrected: a code fence or prose around the object, a model's
+thinking before it, a comma before a closing bracket. Anything else is a ``BadAnswer``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import pydantic
 from agent_memory.errors import ProviderError
 
 _LONGEST: Final = 1_000_000
-"""Characters of an answer that are read."""
+"""Maximum characters of an answer."""
 _THINKING: Final = re.compile(r"\A\s*<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
-# Strings are stepped over, so that nothing inside them counts.
+# Strings are skipped, so that nothing inside them counts.
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+("?)|[{}\[\]]', re.DOTALL)
 _LOOSE_COMMA: Final = re.compile(r'("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])', re.DOTALL)
 _LIKE_AN_OBJECT: Final = re.compile(r'\{\s*(?:"|\})')
@@ -27,9 +27,9 @@ Shape = TypeVar("Shape", bound=pydantic.BaseModel)
 
 
 class BadAnswer(ProviderError):
-    """A language model's answer cannot be used. The message says why, and does not quote it.
+    """A language model's answer cannot be used. The message says why, without quoting it.
 
-    ``is_truncated`` tells that it ends in the middle: a shorter question may be answered whole.
+    ``is_truncated`` is whether it was cut off: a shorter question may be answered completely.
     """
 
     def __init__(self, message: str, *, is_truncated: bool = False) -> None:
@@ -38,7 +38,7 @@ class BadAnswer(ProviderError):
 
 
 def parse(answer: object, shape: type[Shape]) -> Shape:
-    """Return what a model answered, checked against a shape. A mapping is taken as it is.
+    """Return a model's answer, validated against a shape. A mapping is accepted as it is.
 
     Raises ``BadAnswer``.
     """
@@ -54,8 +54,8 @@ def parse(answer: object, shape: type[Shape]) -> Shape:
 def json_object(answer: object) -> dict[str, Any]:
     """Return the one JSON object of an answer.
 
-    Raises ``BadAnswer`` for an answer with none, with several, with one inside a list, with one
-    that has a key twice, and for one that ends in the middle.
+    Raises ``BadAnswer`` if the answer has none, several, one inside a list, one with a duplicate
+    key, or if it was cut off.
     """
     if not isinstance(answer, str):
         raise BadAnswer(f"the answer is a {type(answer).__name__}, not a text")
@@ -76,7 +76,7 @@ def json_object(answer: object) -> dict[str, Any]:
 
 
 def _spans(text: str) -> Iterable[tuple[int, int]]:
-    """Yield where each outermost pair of braces begins and ends, whatever stands between."""
+    """Yield where each outermost pair of braces begins and ends, whatever is between them."""
     place = text.find("{")
     while place >= 0:
         end = _closing(text, place)
@@ -131,7 +131,7 @@ def _no_constant(name: str) -> float:
 
 
 def _faults(error: pydantic.ValidationError) -> str:
-    """Say where the first faults are, without the values, and how many more there are."""
+    """Return where the first errors are, without the values, and how many more there are."""
     faults = error.errors(include_url=False, include_context=False, include_input=False)
     reports = []
     for fault in faults[:3]:

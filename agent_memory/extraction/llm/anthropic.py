@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 class AnthropicChat:
-    """Asks a model of Anthropic for JSON: the answer is the input of a tool that it has to call.
+    """Asks a model of Anthropic for JSON: the answer is the input of a tool that it must call.
 
-    ``api_key`` and ``base_url`` come from ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL unless they are
-    given. The other settings are as for ``OpenAIChat``. Raises ``ConfigurationError`` where the
-    package ``anthropic`` is missing, for a setting that cannot be, and where there is neither a key
-    nor a ``base_url``. Threads may share it.
+    ``api_key`` and ``base_url`` default to ANTHROPIC_API_KEY and ANTHROPIC_BASE_URL. The other
+    settings are as for ``OpenAIChat``. Raises ``ConfigurationError`` if the package ``anthropic``
+    is missing, for an invalid setting, and if there is neither a key nor a ``base_url``. Threads
+    may share it.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class AnthropicChat:
             timeout=timeout,
             max_retries=max_retries,
         )
-        # Some models take no temperature, or cannot be made to call a tool, and say so.
+        # Some models accept no temperature, or cannot be forced to call a tool, and say so.
         self._left_out: frozenset[str] = frozenset()
         self._client = ProcessClient(self._make_client)
 
@@ -58,7 +58,7 @@ class AnthropicChat:
     def complete(self, messages: Sequence[Mapping[str, str]], *, schema: Mapping[str, Any]) -> str:
         """Return the model's answer as JSON, or what it said instead.
 
-        Raises ``RateLimitExceeded`` or ``ProviderError``; ``BadAnswer`` where it was cut off.
+        Raises ``RateLimitExceeded`` or ``ProviderError``; ``BadAnswer`` if the answer was cut off.
         """
         import anthropic  # noqa: PLC0415 - only this model costs it
 
@@ -67,7 +67,7 @@ class AnthropicChat:
             request = self._request(messages, schema, left_out)
             try:
                 response: Any = self._settings.call(partial(self._ask, request))
-                # It may look whole: the client closes open braces.
+                # A truncated answer may look complete: the client closes open braces.
                 if response.stop_reason == "max_tokens":
                     raise self._settings.cut_off()
                 answer = _answer(response)
@@ -103,7 +103,7 @@ class AnthropicChat:
         if "tool_choice" not in left_out:
             request |= {"tools": [tool], "tool_choice": {"type": "tool", "name": name}}
         if "temperature" not in left_out:
-            # The client has no argument for it any more; the models that take it still do.
+            # The client has no argument for it any more; the models that accept it still do.
             request["extra_body"] = {"temperature": self._settings.temperature}
         return request
 
@@ -115,12 +115,12 @@ class AnthropicChat:
             base_url=self._settings.base_url,
             timeout=self._settings.timeout,
             http_client=anthropic.DefaultHttpxClient(event_hooks=IN_TIME),
-            max_retries=0,  # ``ChatSettings.call`` tries again, within a bound for all attempts
+            max_retries=0,  # ``ChatSettings.call`` retries, within a bound for all attempts
         )
 
 
 def _refused(message: str, left_out: frozenset[str]) -> str | None:
-    """Return what a server will not have of a request, where it can do without."""
+    """Return the part of a request that a server rejected, if it can be left out."""
     for name in ("temperature", "tool_choice"):
         if name in message and name not in left_out:
             return name

@@ -1,4 +1,4 @@
-"""Asking a language model until its answer can be used, a few times at most."""
+"""Asking a language model until its answer is usable, a few times at most."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Messages = Sequence[Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Asked(Generic[Shape]):
-    """What came of asking: the answer, or ``None``, and what was wrong with each that was not it.
+    """The result of asking: the answer, or ``None``, and what was wrong with each unusable one.
 
-    ``attempts_left`` tells how often it may still be asked, where the last answer ended in the
-    middle. ``has_failed`` tells that the provider failed: asking something else is no use either.
+    ``attempts_left`` is how many attempts remain, if the last answer was cut off. ``has_failed`` is
+    whether the provider failed: then asking something else is useless too.
     """
 
     answer: Shape | None
@@ -43,12 +43,12 @@ def ask(
     attempts: int,
     may_shorten: bool = False,
 ) -> Asked[Shape]:
-    """Ask a model; a bad answer is told to it, and it is asked again, ``attempts`` times in all.
+    """Ask a model; after a bad answer, tell it why and ask again, ``attempts`` times in all.
 
-    A provider that fails is not asked again: its client has tried already. With ``may_shorten`` an
-    answer that ends in the middle ends the asking, so that less can be asked at a time.
+    If the provider fails, it is not asked again: its client has already retried. With
+    ``may_shorten``, a truncated answer ends the asking, so that less can be asked for.
 
-    Raises ``ConfigurationError`` where the model's settings are wrong, and nothing else.
+    Raises ``ConfigurationError`` if the model's settings are wrong, and nothing else.
     """
     problems: list[str] = []
     asked = messages
@@ -73,15 +73,15 @@ def _complete(model: LanguageModel, messages: Messages, schema: Mapping[str, Any
         raise
     except AgentMemoryError as error:
         raise ProviderError(f"the language model failed: {error}") from error
-    except Exception as error:  # somebody else's code: it may raise what it likes
+    except Exception as error:  # somebody else's code may raise anything
         raise ProviderError(
             f"the language model failed: {type(error).__name__}: {error!s:.200}"
         ) from error
 
 
 def name_of(model: LanguageModel) -> str:
-    """Return a model's name; the name of its class, where it has none of its own."""
+    """Return a model's name, or the name of its class if it has none."""
     name: object = None
-    with contextlib.suppress(Exception):  # of whatever a property of somebody else's raises
+    with contextlib.suppress(Exception):  # a property of somebody else's may raise anything
         name = model.model
     return name[:200] if isinstance(name, str) and name.strip() else type(model).__name__

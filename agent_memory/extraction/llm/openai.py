@@ -1,4 +1,4 @@
-"""Language models of OpenAI, or of any server that speaks its API, through the official client."""
+"""Language models of OpenAI, or of any server with its API, through the official client."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     import openai
 
 _LOOSER: Final = {"json_schema": "json_object", "json_object": ""}
-"""What is asked for next where a server will not have a format of the answer."""
+"""The next format to request if a server rejects one."""
 
 
 class _Form(NamedTuple):
-    """How a request is written; servers and models differ in what they take."""
+    """The form of a request; servers and models differ in what they accept."""
 
     answer: str = "json_schema"
     length: str = "max_tokens"
     has_temperature: bool = True
 
     def after(self, refusal: str) -> _Form | None:
-        """Return the form to try after a refusal, ``None`` where there is no other."""
+        """Return the form to try after a rejection, ``None`` if there is no other."""
         if self.length == "max_tokens" and "max_completion_tokens" in refusal:
             return self._replace(length="max_completion_tokens")
         if self.has_temperature and "temperature" in refusal:
@@ -38,13 +38,13 @@ class _Form(NamedTuple):
 class OpenAIChat:
     """Asks OpenAI, or the server at ``base_url`` (Ollama, vLLM, ...), for JSON.
 
-    ``api_key`` and ``base_url`` come from OPENAI_API_KEY and OPENAI_BASE_URL unless they are given.
-    ``temperature`` is 0 to 2, ``max_tokens`` how long an answer may be, ``timeout`` the seconds of
-    each attempt, ``max_retries`` how often the client tries again after a failure.
+    ``api_key`` and ``base_url`` default to OPENAI_API_KEY and OPENAI_BASE_URL. ``temperature`` is 0
+    to 2, ``max_tokens`` the maximum length of an answer, ``timeout`` the seconds per attempt,
+    ``max_retries`` how often the client tries again after a failure.
 
-    The answer is held to the schema where the server can do that; else to JSON, else to nothing.
-    What a server takes is remembered. Raises ``ConfigurationError`` for a setting that cannot be,
-    and where there is neither a key nor a ``base_url``. Threads may share it.
+    The answer is constrained to the schema if the server supports that; else to JSON, else not at
+    all. What a server accepts is remembered. Raises ``ConfigurationError`` for an invalid setting,
+    and if there is neither a key nor a ``base_url``. Threads may share it.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class OpenAIChat:
     def complete(self, messages: Sequence[Mapping[str, str]], *, schema: Mapping[str, Any]) -> str:
         """Return the model's answer, or its refusal to give one.
 
-        Raises ``RateLimitExceeded`` or ``ProviderError``; ``BadAnswer`` where it was cut off.
+        Raises ``RateLimitExceeded`` or ``ProviderError``; ``BadAnswer`` if the answer was cut off.
         """
         import openai  # noqa: PLC0415 - half a second that only this model costs
 
@@ -99,7 +99,7 @@ class OpenAIChat:
                 if looser is None:
                     raise self._settings.error(error) from error
                 form = looser
-            # The client checks nothing in an answer: an HTML page ends in an AttributeError.
+            # The client validates nothing in an answer: an HTML page ends in an AttributeError.
             except (openai.OpenAIError, ValueError, TypeError, AttributeError) as error:
                 raise self._settings.error(error) from error
             else:
@@ -134,18 +134,18 @@ class OpenAIChat:
             organization=self._organization,
             timeout=self._settings.timeout,
             http_client=openai.DefaultHttpxClient(event_hooks=IN_TIME),
-            max_retries=0,  # ``ChatSettings.call`` tries again, within a bound for all attempts
+            max_retries=0,  # ``ChatSettings.call`` retries, within a bound for all attempts
         )
 
 
 def _text(response: Any) -> str:  # noqa: ANN401 - the client promises more than servers send
-    """Return what the model said; a refusal is no JSON, and is told as such."""
+    """Return what the model said; a refusal is not JSON, and is reported as such."""
     if not response.choices:
         error = getattr(response, "error", None)  # OpenRouter sends errors with status 200
         raise ValueError(f"there are no choices{f', but an error: {error}' if error else ''}")
     message = response.choices[0].message
     text = message.content or getattr(message, "refusal", None) or ""
-    if isinstance(text, list):  # Mistral's models send what they thought, and then what they say
+    if isinstance(text, list):  # Mistral's models send their thoughts first, then the answer
         text = "".join(part.get("text", "") for part in text if part.get("type") == "text")
     if not isinstance(text, str):
         raise TypeError(f"the content is a {type(text).__name__}")

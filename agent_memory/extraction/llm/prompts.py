@@ -1,8 +1,8 @@
-"""What a language model is told: our instructions or the user's, the data, the answer's format.
+"""Prompts for a language model: our instructions or the user's, the data, the answer's format.
 
-The data are JSON, a line for each message or memory, in which no mark of ours can stand: what
-somebody said is never an order. Custom instructions replace ours; the data and the format do not
-change with them.
+The data are JSON, a line for each message or memory, in which none of our delimiters can occur:
+what somebody said is never an instruction. Custom instructions replace ours; the data and the
+format stay the same.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ Answer with one JSON object and nothing else:
 "id": "the memory's id, or null for ADD", "text": "the memory's text", \
 "confidence": 0.0 to 1.0, "reasoning": "why, in a few words"}]}\
 """
-# Nothing in the data may look like our marks, reverse the direction of reading, or be unseen.
+# Nothing in the data may look like our delimiters, reverse the reading direction, or be invisible.
 _ESCAPED: Final = re.compile(
     "[<>\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
 )
@@ -108,7 +108,7 @@ DECISION_SCHEMA: Final = schema_of(
 def extraction_messages(
     messages: Iterable[tuple[int, Message, str]], prompt: str | None = None
 ) -> list[dict[str, str]]:
-    """Return what to ask for the facts of messages: each with its number, and the text to show."""
+    """Return the question for the facts of messages: each with its number, and the text to show."""
     lines = [line_of(number, message, text) for number, message, text in messages]
     data = _data("conversation", lines)
     return _asked(prompt or EXTRACTION, ["conversation"], _EXTRACTION_FORMAT, data)
@@ -117,7 +117,7 @@ def extraction_messages(
 def decision_messages(
     facts: Sequence[Fact], related: Mapping[str, RelatedMemory], prompt: str | None = None
 ) -> list[dict[str, str]]:
-    """Return what to ask about facts and the memories that they may have to do with.
+    """Return the question about facts and the memories that may be related to them.
 
     ``related`` has the memories by the ids that the model is to use.
     """
@@ -167,6 +167,6 @@ def _data(mark: str, lines: Iterable[str]) -> str:
 
 
 def _line(value: Mapping[str, Any]) -> str:
-    """Write a line that holds neither our marks nor anything that cannot be seen."""
+    """Write a line that contains none of our delimiters and nothing invisible."""
     line = _TAGS.sub("", json.dumps(value, ensure_ascii=False))
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", line)

@@ -1,4 +1,4 @@
-"""The language model that is meant: an object, a function, a name, or C's settings of one."""
+"""Resolves a language model: an object, a function, a name, or C's settings of one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from agent_memory.extraction.llm.openai import OpenAIChat
 from agent_memory.models.protocols import LanguageModel
 
 ModelFunction = Callable[..., str | Mapping[str, Any]]
-"""What takes messages and a JSON schema, as lists and dicts, and answers with JSON, as a text too.
+"""A function of messages and a JSON schema, as lists and dicts, that returns JSON, also as text.
 
-Of its two arguments a type checker is told nothing: a function that names them ``dict`` will do.
-"""
+Its two arguments are untyped, so that a function may declare them as ``dict``."""
 ModelSpec = LanguageModel | ModelFunction | str | Mapping[str, Any] | None
-"""What ``as_language_model`` takes."""
+"""What ``as_language_model`` accepts."""
 
 _PROVIDERS: Final[Mapping[str, Callable[..., LanguageModel]]] = {
     "openai": OpenAIChat,
@@ -29,12 +28,12 @@ _SETTINGS: Final = (
     "api_key base_url organization temperature max_tokens timeout max_retries".split()
 )
 PROMPT_SETTINGS: Final = ("custom_fact_extraction_prompt", "custom_update_memory_prompt")
-"""Settings of C's ``llm`` that are no matter of the model: ``extract`` and ``decide`` take them."""
+"""Settings of C's ``llm`` that do not concern the model: ``extract`` and ``decide`` take them."""
 _VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
 
 
 class FunctionModel:
-    """A function as a language model. Its name is the model's, unless it has a ``model``."""
+    """A function as a language model, named after the function, unless it has a ``model``."""
 
     def __init__(self, function: ModelFunction) -> None:
         self._function = function
@@ -51,19 +50,22 @@ class FunctionModel:
         answer = self._function(messages, schema)
         if isinstance(answer, Mapping):
             return json.dumps(dict(answer), ensure_ascii=False)
-        return answer  # what is no text is refused where it is read
+        return answer  # an answer that is not a text is refused when it is read
 
 
 def as_language_model(spec: ModelSpec) -> LanguageModel | None:
-    """Return the language model that is meant, ``None`` for none.
+    """Return the specified language model, ``None`` for none.
 
-    ``spec`` is ``None`` or ``"none"``; an object of the protocol ``LanguageModel``, which is
-    returned; a function ``(messages, schema) -> str | dict``; a provider and a model, as in
-    ``"openai:gpt-4.1-mini"`` and ``"anthropic:claude-sonnet-5"``; or settings ``llm``: a
-    mapping of ``provider``, ``model``, and what else ``OpenAIChat`` takes. A key may be written
-    ``${OPENAI_API_KEY}``, for the environment's.
+    ``spec`` is one of:
 
-    Raises ``ConfigurationError`` for what is none of these, and for a model that cannot be had.
+    - ``None`` or ``"none"``;
+    - an object of the protocol ``LanguageModel``, which is returned;
+    - a function ``(messages, schema) -> str | dict``;
+    - a provider and a model, as in ``"openai:gpt-4.1-mini"`` and ``"anthropic:claude-sonnet-5"``;
+    - settings ``llm``: a mapping of ``provider``, ``model``, and what else ``OpenAIChat`` takes. A
+      key may be written ``${OPENAI_API_KEY}``, to take it from the environment.
+
+    Raises ``ConfigurationError`` for anything else, and if the model is not available.
     """
     if spec is None or (isinstance(spec, str) and spec.strip().lower() in ("none", "")):
         return None

@@ -1,4 +1,4 @@
-"""What the clients of language models are set up with, and what their errors mean to the user."""
+"""The settings of the clients of language models, and the translation of their errors."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ Response = TypeVar("Response")
 _MOST_TOKENS: Final = 1_000_000
 _LEAST_SECONDS: Final = 0.001
 _PASSING: Final = (408, 409, 429)
-"""Statuses, beside those of 500 and above, after which the same request may succeed."""
+"""Statuses, besides those of 500 and above, after which the same request may succeed."""
 _LONGEST_WAIT: Final = 8.0
 _LONGEST_ASKED: Final = 60.0
-"""Seconds that a server may ask to be waited for (``Retry-After``)."""
+"""Maximum seconds that a server may ask to wait (``Retry-After``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatSettings:
-    """How a provider is asked (C, 10 and 11).
+    """How a provider is called (C, 10 and 11).
 
-    ``temperature`` is 0 to 2, ``max_tokens`` how long an answer may be, ``timeout`` the seconds of
-    each attempt, ``max_retries`` how often the client tries again, with growing waits.
+    ``temperature`` is 0 to 2, ``max_tokens`` the maximum length of an answer, ``timeout`` the
+    seconds per attempt, ``max_retries`` how often the client tries again, with growing waits.
     """
 
     service: str
     model: str
     api_key: str = field(repr=False)
-    base_url: str | None = field(repr=False)  # may hold a password
+    base_url: str | None = field(repr=False)  # may contain a password
     temperature: float
     max_tokens: int
     timeout: float
@@ -55,10 +55,10 @@ class ChatSettings:
         timeout: float,
         max_retries: int,
     ) -> ChatSettings:
-        """Return the settings; a key and an address that are not given are the environment's.
+        """Return the settings; the key and the address default to the environment's.
 
-        Raises ``ConfigurationError`` for one that cannot be, and where there is neither a key nor
-        an address of another server.
+        Raises ``ConfigurationError`` for an invalid setting, and if there is neither a key nor an
+        address of another server.
         """
         prefix = service.upper()
         address = _text(base_url, "base_url") or _environment(f"{prefix}_BASE_URL")
@@ -77,11 +77,11 @@ class ChatSettings:
         )
 
     def call(self, request: Callable[[float], Response]) -> Response:
-        """Return what a request answers, which is given its seconds; try it again where it failed.
+        """Return the result of a request, which is passed its seconds; retry it if it fails.
 
         All attempts together take no longer than ``timeout`` for each: a provider that hangs is
-        tried again at once, one that answers with an error after a growing wait, or after as long
-        as it asks for. Raises what the last attempt raised.
+        retried at once, one that answers with an error after a growing wait, or after as long as it
+        asks for. Raises what the last attempt raised.
         """
         deadline = time.monotonic() + self.timeout * (self.max_retries + 1)
         attempt = 0
@@ -89,7 +89,7 @@ class ChatSettings:
             left = deadline - time.monotonic()
             try:
                 return request(max(_LEAST_SECONDS, min(self.timeout, left)))
-            except Exception as error:  # a client's own, whatever it is called
+            except Exception as error:  # a client's own, whatever its name
                 wait = _seconds_to_wait(error, attempt)
                 is_last = attempt == self.max_retries
                 if is_last or wait is None or time.monotonic() + wait >= deadline:
@@ -98,9 +98,9 @@ class ChatSettings:
             attempt += 1
 
     def cut_off(self) -> BadAnswer:
-        """Return the error for an answer that would be longer than it may be.
+        """Return the error for an answer that exceeds the maximum length.
 
-        Models that think first may have used all of that up before they said a word.
+        Models that think first may have used all of it before they said a word.
         """
         return BadAnswer(
             f"the answer ends in the middle, at {self.max_tokens:,} tokens: raise max_tokens",
@@ -108,7 +108,7 @@ class ChatSettings:
         )
 
     def error(self, error: Exception) -> ProviderError | RateLimitExceeded:
-        """Return our error for one of the client's; it says what to do, and never the key."""
+        """Return our error for one of the client's; it says what to do, but never the key."""
         hide_key(error, self.api_key)
         failure = failure_of(
             error,
@@ -122,7 +122,7 @@ class ChatSettings:
         )
         if failure is None:
             failure = (
-                f"the answer of {self.service} for model {self.model} is none of a language model"
+                f"the answer of {self.service} for model {self.model} is not a language model's"
                 f" ({type(error).__name__}: {error!s:.200}): check the base_url, or try again later"
             )
         is_rate_limit = getattr(error, "status_code", None) == 429
@@ -168,7 +168,7 @@ def _whole(value: object, name: str, lowest: int, highest: int) -> int:
 
 
 def _refuse_address(address: str, variable: str) -> None:
-    """Refuse what is no web address; where it may hold a secret, it is not shown."""
+    """Refuse an invalid web address; if it may contain a secret, it is not shown."""
     if address and (not is_web_address(address) or "?" in address or "#" in address):
         raise ConfigurationError(
             f"the base_url{shown_address(address)} is not a web address without ? and #:"
@@ -191,13 +191,13 @@ def _refuse_key(key: str, service: str, *, needed: bool) -> None:
 
 
 def _seconds_to_wait(error: Exception, attempt: int) -> float | None:
-    """Return how long to wait before a failed request is tried again, ``None`` if it is no use.
+    """Return how long to wait before retrying a failed request, ``None`` if that is useless.
 
     The clients of both services name their errors alike.
     """
     names = {kind.__name__ for kind in type(error).__mro__}
     if "APITimeoutError" in names:
-        return 0.0  # it was waited for already
+        return 0.0  # the wait was the timeout
     status = getattr(error, "status_code", None)
     is_passing = isinstance(status, int) and (status in _PASSING or status >= 500)
     if not is_passing and "APIConnectionError" not in names:

@@ -1,4 +1,4 @@
-"""Signs, in what is said, that something else no longer holds: corrections, denials, changes."""
+"""Signs in a text that something else no longer holds: corrections, denials, changes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _FLAGS: Final = re.IGNORECASE
 
 
 def _any(phrases: str) -> str:
-    """Return a pattern for any of some phrases, several a line, two spaces between them."""
+    """Return a pattern for any of some phrases, several per line, two spaces between them."""
     return "(?:" + "|".join(part for part in re.split(r"\s{2,}|\n", phrases) if part) + ")"
 
 
-# A point may be part of what is meant: "not 9:30", "not ann@home.example".
+# A dot may be part of the phrase: "not 9:30", "not ann@home.example".
 _END: Final = (
     r"(?=[,;!?)]|[:.](?!\w)|\s[-\u2013\u2014]\s"
     r"|\s(?:and|but|because|since|so|for|to|now|any ?more)\b|$)"
@@ -32,7 +32,7 @@ NO: Final = (
     r"no(?:\b(?=\s*[,.;:!\u2013\u2014-]|$)"
     r"|(?= (?:it|that|the|i|my|we|our|not|wait|sorry)\b))"
 )
-"""The answer: "No sugar for me" and Spanish "No fumo" correct nothing."""
+""""No" as an answer: "No sugar for me" and Spanish "No fumo" correct nothing."""
 _CORRECTS: Final = re.compile(
     rf"{_OPENING}(?:{NO}|not [^,;:.!?]{{1,30}},"
     r"|sorry\b[^.!?]{0,15}\b(?:meant|mean|typo|it's|it is)\b|"
@@ -81,7 +81,7 @@ _OVER: Final = _any(
     r"cancel(?:led|ed)  called off  scrapped  gone  dead  over  discontinued  deprecated"
     r"  closed"
 )
-# "Is closed on Sundays" is no end, "was closed on Friday" is one.
+# "Is closed on Sundays" is not an end, "was closed on Friday" is one.
 _IS_NOW: Final = (
     r"(?!(?:is|are) closed (?:on|at|from|during)\b)(?:is|was|ha[sv]e? been|got|are|were)"
 )
@@ -108,7 +108,7 @@ _DENIED: Final = tuple(
 _NEGATION_BEFORE: Final = re.compile(
     r"(?:n['\u2019]t|\b(?:not|never|without))(?: (?:ever|really|yet|going to|gonna))? $", _FLAGS
 )
-"""What stands before "gave up" where nothing was given up."""
+"""What precedes "gave up" if nothing was given up."""
 _NO_LONGER: Final = re.compile(
     r"\b(?:no longer|any ?more|not any longer|ya no|nicht mehr)\b", _FLAGS
 )
@@ -173,12 +173,12 @@ _GUESSED: Final = re.compile(
 
 
 class Change(NamedTuple):
-    """What a text tells of change.
+    """What a text says about change.
 
     ``corrects``: it says that something said before was wrong. ``is_new``: that something is so
     now. ``denied``: the stems of each thing that it says is no more. ``is_beside``: it holds for a
-    while, or beside others; ``is_unreal``: it is supposed, planned, reported; ``is_guessed``: who
-    says it is not sure.
+    while, or beside others; ``is_unreal``: it is hypothetical, planned, reported; ``is_guessed``:
+    the speaker is not sure of it.
     """
 
     corrects: bool
@@ -192,17 +192,17 @@ class Change(NamedTuple):
 
 
 def says_that_it_ended(text: str) -> bool:
-    """Return whether a text says outright that something holds no longer."""
+    """Return whether a text says outright that something no longer holds."""
     return _NO_LONGER.search(text) is not None
 
 
 def is_beside(text: str) -> bool:
-    """Return whether what a text says holds for a while, or beside others."""
+    """Return whether what a text says holds only for a while, or beside others."""
     return _BESIDE.search(text) is not None
 
 
 def change_of(text: str) -> Change:
-    """Return what a text tells of change."""
+    """Return what a text says about change."""
     denied = [
         stems(match["what"])
         for pattern in _DENIED

@@ -1,8 +1,9 @@
-"""What a new text says against an older one: surely, perhaps, or nothing.
+"""How a new text conflicts with an older one: surely, perhaps, or not at all.
 
-Sure is only another value of a slot of the speaker's, where both are of one closed kind, as two
-birthdays, or where the older value is named as gone ("Bergen, not Oslo"). Perhaps: another value of
-a slot, the same said and denied, a thing that is no more, a sentence that differs in one value.
+It is sure only for another value of one of the speaker's slots, if both are of one closed kind,
+such as two birthdays, or if the older value is named as gone ("Bergen, not Oslo"). Perhaps: another
+value of a slot, the same said and denied, a thing that is no more, a sentence that differs in one
+value.
 """
 
 from __future__ import annotations
@@ -36,20 +37,19 @@ _ONE_EACH: Final = frozenset(
         "postcode", "zip code", "date of birth",
     }
 )  # fmt: skip
-"""Slots of which the speaker has one, so that another value is a new one without a word of change.
+"""Slots of which the speaker has one, so another value is new even without a word of change.
 
-Of others there may be two with one name, and of mail addresses somebody may have two.
-"""
+Of others, two may share a name, and somebody may have two mail addresses."""
 _SHARE: Final = 0.6
-"""Of the words of what is said to be no more, those that the older text must have."""
+"""The share of the words of a denied thing that the older text must have."""
 _MOST_BESIDE: Final = 8
-"""Words of a text for each that it has in common with what is said to be no more."""
+"""Maximum words of a text per word that it has in common with a denied thing."""
 _SIGNS: Final = stems(
     "no not longer any more anymore never stopped quit gave up given don't doesn't isn't again now"
     " currently new just actually sorry correction after all these days from on instead can may use"
     " no wrong typo meant make left moved changed switched hate love like enjoy can't stand update"
     " always started turned against wieder doch"
-    # how other languages deny, and their articles, which go with that: "du thé", "pas de thé"
+    # how other languages deny, and their articles, which change with it: "du thé", "pas de thé"
     " nicht kein keine keinen keinem keiner keines nie niemals mehr ne pas plus jamais nunca jamás"
     " tampoco ya non più não mais niet geen nooit meer inte ikke aldrig aldri ingen"
     " не никогда больше der die das den dem ein eine einen le la les un une des du de el los las"
@@ -62,7 +62,7 @@ _KIN: Final = (
     "|sister|mother|father|mom|mum|dad|parents|grandmother|grandfather|aunt|uncle|cousin|friend"
     "|boss|manager|colleague|roommate|flatmate|neighbou?r|dog|cat|landlord|ex"
 )
-# Of other languages those are looked for behind "my" and "our" alone: German "Kind" is a child.
+# In other languages these count only after "my" and "our": German "Kind" is a child.
 _MY_KIN_ABROAD: Final = (
     r"(?:mein|unser)e? (?:frau|mann|freund(?:in)?|sohn|tochter|kind|bruder|schwester|mutter|vater"
     r"|eltern|oma|opa|onkel|tante|chef(?:in)?|kolleg(?:e|in)|nachbar(?:in)?|hund|katze)"
@@ -138,7 +138,7 @@ _PAST: Final = re.compile(
 _DECIDED: Final = re.compile(
     r"\b(?:decided|decision|agreed|chose|picked|settled|go(?:ing)? with|went with)\b", re.IGNORECASE
 )
-# "I switched to Emacs" says of something in use that it is no more, but not of what.
+# "I switched to Emacs" says that something in use is no more, but not what.
 _HAVE: Final = r"(?P<who>I|we|[A-Z][\w-]*)(?:['\u2019](?:ve|m|re|s))?(?: (?:have|has|am|is|are))?"
 _SWITCHED_TO: Final = re.compile(
     rf"{_HAVE}(?: (?:just|now|recently|finally|since|all))*"
@@ -155,11 +155,11 @@ _PURPOSE: Final = re.compile(
 )
 _CLAUSE_JOINT: Final = re.compile(r"[,;:] | and (?=I\b|we\b|my\b|our\b|the\b)")
 _MOST_WORDS: Final = 5
-"""Words of a value in which two sentences differ."""
+"""Maximum words of a value in which two sentences differ."""
 
 
 class Reading(NamedTuple):
-    """A text as it is compared: who speaks, of whom, what is stated and denied."""
+    """A text as it is compared: who speaks, about whom, what is stated and denied."""
 
     speaker: str
     text: str
@@ -168,18 +168,18 @@ class Reading(NamedTuple):
     states: tuple[tuple[str, str], ...]
     change: Change
     ended: tuple[frozenset[str], ...]
-    """The stems of each text, or clause of a text, that says outright that something ended."""
+    """The stems of the text and of each clause in it that says outright that something ended."""
     stems: frozenset[str]
     is_one_sentence: bool
 
 
 class Conflict(NamedTuple):
-    """Why a text may be against an older one, and whether it surely takes its place."""
+    """Why a text may conflict with an older one, and whether it surely replaces it."""
 
     why: str
     is_sure: bool = False
     is_of_any: bool = False
-    """Whether it may as well be against another text of the kind: the nearest is asked about."""
+    """Whether it may conflict with another text of the kind instead: the nearest is reviewed."""
 
 
 @lru_cache(maxsize=512)
@@ -206,7 +206,7 @@ def read(text: str) -> Reading:
     )
     change = change_of(spoken)
     if change.is_beside and len(statements) == 1:
-        # "My second car", "the budget for the trip": the name of a slot says nothing of its value.
+        # "My second car", "the budget for the trip": a slot's name says nothing about its value.
         rest = spoken.lower().replace(statements[0].attribute, "")
         change = change._replace(is_beside=is_beside(rest))
     if len(parts) == 1 and (is_asking(spoken) or is_order(spoken)):
@@ -225,7 +225,7 @@ def read(text: str) -> Reading:
 
 
 def _stated(label: str, sentence: str) -> Iterator[Statement]:
-    """Return what a sentence states, and what it states behind "and" or a pause, beside that."""
+    """Return what a sentence states, and what it states besides after "and" or a pause."""
     if (whole := stated_in(label + sentence)) is not None:
         yield whole
     for clause in _CLAUSE_JOINT.split(sentence)[1:]:
@@ -234,14 +234,14 @@ def _stated(label: str, sentence: str) -> Iterator[Statement]:
 
 
 def people_of(text: str) -> frozenset[str]:
-    """Return whom a text is about, as far as it tells: kin, and the name that it begins with."""
+    """Return whom a text is about, as far as it says: kin, and the name that it begins with."""
     kin = {match[0].lower() for match in _ANY_KIN.finditer(text[:_JUDGED])}
     owner = read(text).owner
     return frozenset(kin | ({owner} - {"", "user", "the user"}))
 
 
 def conflict(new: Reading, old: Reading) -> Conflict | None:
-    """Return what a new text says against an older one, ``None`` where both can be true."""
+    """Return how a new text conflicts with an older one, ``None`` if both can be true."""
     if new.speaker != old.speaker:
         return None
     if not new.change.is_unreal:
@@ -255,7 +255,7 @@ def conflict(new: Reading, old: Reading) -> Conflict | None:
 
 
 def _of_slots(new: Reading, old: Reading) -> Conflict | None:
-    """Compare the values of the slots that both state."""
+    """Compare the values of the slots that both texts state."""
     change = new.change
     if change.is_beside and not change.corrects:
         return None
@@ -274,7 +274,7 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
 
 def _is_same_slot(stated: Statement, known: Statement, new: Reading) -> bool:
     if stated.origin and stems(stated.origin).isdisjoint(stems(known.value.form)):
-        return False  # "We moved from Jenkins to Argo" is about no home
+        return False  # "We moved from Jenkins to Argo" is not about a home
     if stated.attribute == BEING:  # one is a nurse, a mother and a fan of jazz
         return stated.slot == known.slot and _is_announced(new)
     was_that = known.slot == (stated.subject, BEING) and stated.attribute == JOB
@@ -282,19 +282,19 @@ def _is_same_slot(stated: Statement, known: Statement, new: Reading) -> bool:
 
 
 def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) -> bool:
-    """Return whether a value surely takes the place of another, and nothing is lost with it."""
+    """Return whether a value surely replaces another, and nothing is lost with it."""
     if known.says_more or not old.is_one_sentence or old.change.is_beside or old.change.is_unreal:
         return False
     if new.change.is_guessed:
         return False
     gone = stems(known.value.form)
     if gone and any(gone <= words for words in new.change.denied):
-        # "I moved from Oslo to Rome as a girl", "and back" may be long ago, or over; and what is
-        # "8443 instead of 8080 on staging" is 8080 elsewhere.
+        # "I moved from Oslo to Rome as a girl", "and back" may be long ago, or over; and "8443
+        # instead of 8080 on staging" is still 8080 elsewhere.
         return not stated.says_more or (stated.gone is not None and stems(stated.gone) <= gone)
     if stated.whose != known.whose or stated.says_more:
-        return False  # "the" budget, ours, or that for the new car may be another one than mine
-    # Two may have one name, or be daughters; "my weight this morning" is another one at noon.
+        return False  # "the" budget, ours, or that for the new car may not be mine
+    # Two daughters may share a name; "my weight this morning" is different at noon.
     is_mine = stated.subject == new.speaker and not new.owner
     if not is_mine or is_beside(new.text) or is_beside(old.text):
         return False
@@ -306,7 +306,7 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
 
 
 def _of_states(new: Reading, old: Reading) -> Conflict | None:
-    """Compare states of which a person is in one at a time."""
+    """Compare states of which a person can be in only one at a time."""
     known_states = dict(old.states)
     for slot, state in dict(new.states).items():
         if known_states.get(slot, state) != state:
@@ -364,7 +364,7 @@ def _person(who: str) -> str:
 
 
 def _differing(first: str, second: str) -> tuple[Value, Value] | None:
-    """Return the one value in which two sentences differ, of each, where both are of one kind."""
+    """Return the one value of each in which two sentences differ, if both are of one kind."""
     words, others = _words(first), _words(second)
     lowered, others_lowered = [w.lower() for w in words], [w.lower() for w in others]
     shorter = min(len(words), len(others))
@@ -374,7 +374,7 @@ def _differing(first: str, second: str) -> tuple[Value, Value] | None:
     end = 0
     while end < shorter - start and lowered[-1 - end] == others_lowered[-1 - end]:
         end += 1
-    for kept in (end, end - 1):  # "9:30" and "10" are of two kinds, "9:30 Uhr" and "10 Uhr" times
+    for kept in (end, end - 1):  # "9:30" and "10" differ in kind, "9:30 Uhr" and "10 Uhr" are times
         span, other = words[start : len(words) - kept], others[start : len(others) - kept]
         if kept < 0 or start + kept < 2 or not (0 < len(span) <= _MOST_WORDS):
             return None
@@ -395,7 +395,7 @@ def _words(text: str) -> list[str]:
 
 
 def _of_denial(new: Reading, old: Reading) -> Conflict | None:
-    """Compare what a text says to be no more, or denies, with what the other says."""
+    """Compare what a text denies, or says to be no more, with what the other says."""
     others = _gone_elsewhere(new, old)
     for words in new.change.denied:
         is_same_owner = new.owner == old.owner or new.owner in words
@@ -405,7 +405,7 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     if not content or new.change.is_negated == old.change.is_negated:
         return None
     is_same_owner = new.owner == old.owner
-    # "Rex is not afraid any more", of "my dog Rex".
+    # "Rex is not afraid any more", about "my dog Rex".
     is_named = is_same_owner or (new.owner != "" and stems(new.owner) <= old.stems)
     if is_named and any(_is_about(old, words, _SHARE) for words in new.ended):
         return Conflict("it is said to hold no longer")
@@ -418,7 +418,7 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
 
 
 def _is_about(old: Reading, words: frozenset[str], share: float) -> bool:
-    """Return whether a text has that share of some words, in a clause where they are no chance."""
+    """Return whether a text has that share of some words, in a clause that is about them."""
     if len(words & old.stems) < share * len(words):
         return False
     for clause in (old.stems, *map(stems, _CLAUSE_JOINT.split(old.text))):
@@ -429,9 +429,9 @@ def _is_about(old: Reading, words: frozenset[str], share: float) -> bool:
 
 
 def _gone_elsewhere(new: Reading, old: Reading) -> list[frozenset[str]]:
-    """Return what is gone of slots that the older text does not state, where it states others.
+    """Return the values gone from slots that the older text does not state, if it states others.
 
-    "My office is in Bergen, not Oslo" says nothing of "I live in Oslo".
+    "My office is in Bergen, not Oslo" says nothing about "I live in Oslo".
     """
     known = [stems(statement.attribute) for statement in old.statements]
     return [
@@ -442,7 +442,7 @@ def _gone_elsewhere(new: Reading, old: Reading) -> list[frozenset[str]]:
 
 
 def _is_any(attribute: frozenset[str], others: Sequence[frozenset[str]]) -> bool:
-    """Return whether an attribute is one of others, told more exactly or less: "demo for Ann"."""
+    """Return whether an attribute is one of others, in more or less detail: "demo for Ann"."""
     return any(attribute <= other or other <= attribute for other in others)
 
 

@@ -1,11 +1,11 @@
-"""Decisions without a language model: what is sure is done, what may be is asked about.
+"""Decisions without a language model: what is sure is done, what is possible is reviewed.
 
-The same words change nothing. Another value of what has one value at a time takes its place where
-both are of one kind and the new one is surely meant to (``conflicts``); that one loves something
-takes the place of that one likes it. All else is added, and where it may correct a memory, somebody
-is asked about that memory. None is taken away but where somebody asks for it, and even then
-somebody else is asked. What goes on behind the words of a memory stands beside it: "I love Ben" and
-"I love Ben and Jerry's" are both true.
+The same words change nothing. Another value of a slot that has one value at a time replaces it if
+both are of one kind and the new one is surely meant to (``conflicts``); "loves" replaces "likes"
+for the same thing. Everything else is added, and if it may correct a memory, that memory is put
+under review. A memory is deleted only if somebody asks for it, and even then somebody else reviews
+it. What follows after the words of a memory is added beside it: "I love Ben" and "I love Ben and
+Jerry's" are both true.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from agent_memory.text.stems import stems
 ADD, UPDATE, DELETE, NONE = OperationEvent
 
 _FORGET: Final = 0.5
-"""How sure it is that a memory should go: it is for review."""
+"""The confidence that a memory should be deleted: it is for review."""
 _NEW_VALUE: Final = 0.8
 _SAYS_MORE: Final = 0.7
 _MAYBE: Final = 0.5
-"""How sure it is that a memory is corrected, where somebody is asked."""
+"""The confidence that a memory is corrected, if it is reviewed."""
 _SHARE: Final = 0.6
-"""Of the words of what is to be forgotten, those that the memory must have."""
+"""The share of the words of what is to be forgotten that the memory must have."""
 _ASKS: Final = frozenset(
     stems("please forget delete erase remove stop remembering memory memories everything that all")
 )
 _COMPARED: Final = 25
-"""What is new that a fact is compared with: the last so many, and so many with the same words."""
+"""The new facts that a fact is compared with: the last so many, and so many with the same words."""
 _OF_A_WORD: Final = 200
-"""Of what has the same word, the last so many are looked at."""
+"""Of the facts with the same word, so many of the last are considered."""
 _LIKES: Final = re.compile(r"^(\w+) (?:like|enjoy)s?\b", re.IGNORECASE)
 _LOVES: Final = re.compile(r"^(\w+) (?:love|adore)s?\b", re.IGNORECASE)
 
@@ -56,15 +56,15 @@ _LOVES: Final = re.compile(r"^(\w+) (?:love|adore)s?\b", re.IGNORECASE)
 def decide_by_rules(
     facts: Sequence[Fact], related: Sequence[Sequence[RelatedMemory]]
 ) -> OperationPlan:
-    """Return what is to be done about facts, by their words alone: see ``decisions.decide``."""
+    """Return what to do about facts, by their words alone: see ``decisions.decide``."""
     checks = DecisionChecks(facts, related)
     apply_rules(checks, range(len(facts)))
     return checks.plan()
 
 
 def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:
-    """Decide about the facts at some places."""
-    # Of several facts with a value for the same memory, the last has the say.
+    """Decide about the facts at some positions."""
+    # If several facts have a value for the same memory, the last one wins.
     changes: dict[str, int] = {}
     for place in places:
         if (change := _change(checks, place)) is not None:
@@ -80,7 +80,7 @@ def _decide(
 ) -> bool:
     """Decide about a fact; return whether it will be a memory of its own.
 
-    What the conversation said earlier is asked about at most.
+    What the conversation said earlier is reviewed at most, never changed.
     """
     fact = checks.facts[place]
     before, related = earlier.related(fact.text), checks.related[place]
@@ -97,8 +97,7 @@ def _decide(
     if change is not None and changes.get(change[0].id) == place:
         memory, sure, why = change
         checks.note(UPDATE, [place], fact.text, memory=memory, confidence=sure, reasoning=why)
-        # What it says is there already: of what was said before, no more is asked than whether it
-        # holds.
+        # The fact is stored by this update: earlier facts are only reviewed for whether they hold.
         _ask(checks, place, changes, before, earlier, event=DELETE)
         return False
     if not _ask(checks, place, changes, [*before, *related], earlier):
@@ -123,9 +122,9 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
 
 
 def _is_held(text: str, known: Statement, stated: Statement) -> bool:
-    """Return whether a memory states the same, and that is so still, for all that it says.
+    """Return whether a memory states the same, and that still holds according to all of it.
 
-    "I moved to Oslo, then to Rome" does not say that one lives in Oslo.
+    "I moved to Oslo, then to Rome" does not say that somebody lives in Oslo.
     """
     if (known.slot, known.whose) != (stated.slot, stated.whose) or not same_value(known, stated):
         return False
@@ -136,7 +135,7 @@ def _is_held(text: str, known: Statement, stated: Statement) -> bool:
 
 
 def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, str] | None:
-    """Return the memory that a fact surely takes the place of, how sure that is, and why."""
+    """Return the memory that a fact surely replaces, the confidence, and the reason."""
     fact = checks.facts[place].text
     if is_request_to_forget(fact) or _same(checks, place) is not None:
         return None
@@ -160,9 +159,9 @@ def _ask(
     *,
     event: OperationEvent = UPDATE,
 ) -> bool:
-    """Ask about each memory that a fact may correct; return whether there is one.
+    """Ask for a review of each memory that a fact may correct; return whether there is one.
 
-    One that another fact surely changes (``changes``) is left to that.
+    A memory that another fact surely changes (``changes``) is left to that fact.
     """
     fact = checks.facts[place]
     asked = False
@@ -186,7 +185,7 @@ def _ask(
 
 
 def _says_it_more(text: str, other: str) -> bool:
-    """Return whether a text says that one loves what another says that one likes, and no more."""
+    """Return whether a text says "love" where another says "like", and nothing else differs."""
     name, loves = speaker_and_text(text)
     other_name, likes = speaker_and_text(other)
     loves, likes = _form(loves), _form(likes)
@@ -198,14 +197,14 @@ def _says_it_more(text: str, other: str) -> bool:
     )
 
 
-@lru_cache(maxsize=128)  # each fact is compared with some 25 that are like it, thrice
+@lru_cache(maxsize=128)  # each fact is compared with some 25 similar ones, three times
 def _form(text: str) -> str:
-    """Return what two texts have in common that say the same in the same words."""
+    """Return a form that is equal for texts that say the same in the same words."""
     return near_form(exact_form(text))
 
 
 def _forget(checks: DecisionChecks, place: int, related: Sequence[RelatedMemory]) -> None:
-    """Propose to forget the memory that a fact asks to have forgotten."""
+    """Propose to forget the memory that a fact asks to forget."""
     wanted = stems(speaker_and_text(checks.facts[place].text)[1]) - _ASKS
     memory = _nearest(checks, place, wanted, related)
     if memory is None:
@@ -246,8 +245,8 @@ def _nearest(
 class EarlierFacts:
     """The facts of a conversation that will be memories, each with the id that it will have.
 
-    What is new in a conversation is no memory yet while its facts are decided about. The next fact
-    may correct it all the same: "I live in Berlin." and, ten turns later, "I moved to Lisbon."
+    New facts of a conversation are not memories yet while it is being processed. A later fact may
+    correct one all the same: "I live in Berlin." and, ten turns later, "I moved to Lisbon."
     """
 
     def __init__(self) -> None:
@@ -257,7 +256,7 @@ class EarlierFacts:
         self._having: defaultdict[object, list[int]] = defaultdict(list)
 
     def take(self, text: str) -> str:
-        """Take a fact that will be a memory, and return that memory's id."""
+        """Add a fact that will be a memory, and return that memory's id."""
         memory = RelatedMemory(new_memory_id(), text)
         form = _form(text)
         if form not in self._forms:  # else it will be the memory that says so already
@@ -269,11 +268,11 @@ class EarlierFacts:
         return memory.id
 
     def read(self, text: str) -> Reading:
-        """Read a text, or give what was read of it: for each fact anew it takes thrice as long."""
+        """Read a text, or return the cached reading: reading anew takes three times as long."""
         return self._readings.get(text) or read(text)
 
     def related(self, text: str) -> list[RelatedMemory]:
-        """Return what a fact is to be compared with, the last first."""
+        """Return what a fact is to be compared with, last first."""
         if not self._memories:
             return []
         count = len(self._memories)
@@ -282,7 +281,7 @@ class EarlierFacts:
         )
         places = [
             *range(count - 1, max(-1, count - 1 - _COMPARED), -1),
-            # Of those with as many words in common the last: any order of theirs is of chance.
+            # Among those with as many words in common, the last: any other order would be random.
             *(
                 place
                 for _, place in nlargest(_COMPARED, ((n, place) for place, n in alike.items()))
@@ -292,6 +291,6 @@ class EarlierFacts:
 
 
 def _keys(text: str) -> Iterator[object]:
-    """Yield by what a text is found: its words, and the slots of which it states a value."""
+    """Yield the keys of a text: its words, and the slots for which it states a value."""
     yield from read(text).stems
     yield from {stated.slot for stated in read(text).statements}

@@ -1,11 +1,11 @@
 """Facts without a language model: what a conversation says that is worth keeping, as it was said.
 
-A message is one fact, the speaker's name before it, when any of its sentences is worth keeping: on
-real conversations that is found far better than its sentences apart (``bench.extraction``). What
-can hold one value at a time ("I live in Lisbon") is a fact of its own, so that the next value can
-take its place. Greetings, thanks, reactions and questions that tell nothing make no fact; among
-people they stay beside what does, for they tell what it is about, and where there is an assistant
-they go. So do orders, but for the steps of what a message tells how to do; a question that the
+A message is one fact, prefixed with the speaker's name, if any of its sentences is worth keeping:
+on real conversations that is found far better than the single sentences (``bench.extraction``). A
+value of which there is only one at a time ("I live in Lisbon") is a fact of its own, so that the
+next value can replace it. Greetings, thanks, reactions and questions that say nothing make no fact;
+among people they stay beside one, since they tell what it is about, and with an assistant they are
+dropped. So are requests, except for the steps of instructions in a message; a question that the
 message answers itself stays, and so does a single word beside others.
 """
 
@@ -35,32 +35,32 @@ from agent_memory.text.speech_acts import (
 
 _OF_SPEAKER: Final = 0.7
 _OF_OTHERS: Final = 0.5
-"""How sure it is that a sentence is worth keeping, which speaks of its speaker or of others."""
+"""The confidence that a sentence is worth keeping, about its speaker and about others."""
 _LONGEST: Final = 500
-"""Characters of a fact. A longer message is several."""
+"""Maximum characters of a fact. A longer message becomes several."""
 
 _JUDGED: Final = 1_000
-"""Characters of a sentence that it is judged by. What goes on for longer is no sentence."""
+"""Characters of a sentence that are judged. Anything longer is not a sentence."""
 
 _ANSWER_WORDS: Final = 8
 _LISTED_NAMES: Final = 3
-"""Single words that are a list."""
+"""The number of single words that make a list."""
 _TO_ME: Final = re.compile(r"\b(?:me|us)\b", re.IGNORECASE)
-"""What an assistant is asked for, and no step of anything."""
+"""Marks a request to an assistant, not a step of instructions."""
 _SELF: Final = re.compile(
     r"\b(?:I|my|mine|me|myself|we|our|ours|us)\b|我|私|僕|俺|저는?|나는|내 ", re.IGNORECASE
 )
 _FENCED: Final = re.compile(
     r"(?<![`~])(?P<fence>`{3,}+|~{3,}+)[^\n`~]*\n.*?(?P=fence)[`~]*", re.DOTALL
 )
-"""A program in a message, which has lines of its own."""
+"""A program in a message, on lines of its own."""
 _PROGRAM: Final = re.compile(r"(?:`{3,}|~{3,})[^`~].* (?:`{3,}|~{3,})")
 """The same on one line."""
 _DONE: Final = (
     r"(?:book|schedul|order|reserv|sav|not|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
 )
 _JOINT: Final = re.compile(r"(?<=[\u3002\uff01\uff1f]) ")
-"""The space behind a sentence of Chinese or Japanese, where none belongs."""
+"""The space after a Chinese or Japanese sentence, where none belongs."""
 _LASTING: Final = re.compile(
     rf"\bI(?:['\u2019]ve|['\u2019]ll| have| will)?\s+(?:just\s+|now\s+|also\s+)?{_DONE}"
     r"|\bwe (?:decided|agreed|chose|settled|will use)\b|\bdecision(?: is|:)"
@@ -70,13 +70,13 @@ _LASTING: Final = re.compile(
     r"|\byour \w+(?: \w+){0,3} (?:is|are|was|will be)\b",
     re.IGNORECASE,
 )
-"""What an assistant says that lasts: what it did, or will do when, what was decided."""
+"""What an assistant says that lasts: what it did, or will do at some time, what was decided."""
 
 
 def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
     """Return what a conversation says that is worth keeping, in its order, each fact once.
 
-    ``sources`` are the places in ``messages``.
+    ``sources`` are positions in ``messages``.
     """
     facts: dict[str, Fact] = {}
     roles = {message.role for message in messages}
@@ -90,7 +90,7 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
 
 
 def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterator[Fact]:
-    """Yield the facts of a message: what stands alone, and what is left together."""
+    """Yield the facts of a message: those of single sentences, and the rest together."""
     if message.role is MessageRole.SYSTEM:
         return
     rest: list[str] = []
@@ -123,15 +123,15 @@ def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterato
 
 
 def _is_shown(parts: Sequence[str]) -> bool:
-    """Return whether a program is shown, and nothing asked or ordered with it."""
+    """Return whether a program is shown, without a question or a request."""
     words = [part.rstrip(" :") for part in parts if not _PROGRAM.fullmatch(part)]
     return len(words) < len(parts) and not any(is_asking(part) or is_order(part) for part in words)
 
 
 def _read(text: str) -> tuple[str, list[str]]:
-    """Return a text in words, and its sentences; a fenced program in between is one, on one line.
+    """Return a text in words, and its sentences; a fenced program is one sentence, on one line.
 
-    Its lines state nothing: "width: 50%" is no memory, and takes the place of none.
+    The lines of a program state nothing: "width: 50%" is not a memory, and replaces none.
     """
     words: list[str] = []
     parts: list[str] = []
@@ -147,10 +147,9 @@ def _read(text: str) -> tuple[str, list[str]]:
 
 
 def _beside(text: str, parts: Sequence[str]) -> frozenset[int]:
-    """Return which sentences of a user's message say something beside its others alone.
+    """Return the sentences of a user's message that say something only beside its others.
 
-    They are single words, the steps of what the message tells how to do, and questions that it
-    answers itself.
+    They are single words, steps of instructions in the message, and questions it answers itself.
     """
     has_steps = (
         len(parts) > 1 and tells_steps(text) and not (is_asking(parts[0]) or is_order(parts[0]))
@@ -169,7 +168,7 @@ def _beside(text: str, parts: Sequence[str]) -> frozenset[int]:
 
 
 def _answers(sentence: str) -> bool:
-    """Return whether a sentence is what an answer may be: short, and about nobody that speaks."""
+    """Return whether a sentence may be an answer: short, and not about the speaker."""
     head = sentence[:_JUDGED]
     if len(head.split()) > _ANSWER_WORDS or is_asking(head) or _SELF.search(head):
         return False
@@ -177,7 +176,7 @@ def _answers(sentence: str) -> bool:
 
 
 def _has_names(parts: Sequence[str], beside: frozenset[int]) -> bool:
-    """Return whether what makes no fact alone makes one together: a list, a heading with steps."""
+    """Return whether single words make a fact together: a list, or a heading with steps."""
     names = sum(is_bare_name(parts[place]) for place in beside)
     return names >= _LISTED_NAMES or (names > 0 and len(beside) > names)
 
@@ -195,7 +194,7 @@ def _stands_alone(sentence: str) -> bool:
 
 
 def _bare(sentence: str) -> str:
-    """Return a sentence without "Remember that" in front, beginning with a capital."""
+    """Return a sentence without a leading "Remember that", beginning with a capital."""
     bare = without_request(sentence)
     return sentence if bare == sentence else bare[0].upper() + bare[1:]
 
@@ -205,12 +204,12 @@ def _fact(message: Message, place: int, text: str, confidence: float) -> Fact:
 
 
 def spoken(message: Message, text: str) -> str:
-    """Return what was said with the speaker's name before it, where that is known."""
+    """Return what was said, prefixed with the speaker's name if it is known."""
     return f"{message.name}: {text}" if message.name else text
 
 
 def _worth(sentence: str, role: MessageRole) -> float:
-    """Return how sure it is that a sentence says something to keep; 0 for one that does not."""
+    """Return the confidence that a sentence says something to keep; 0 if it does not."""
     sentence = sentence[:_JUDGED]
     if is_small_talk(sentence):
         return 0.0

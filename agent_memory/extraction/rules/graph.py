@@ -1,8 +1,8 @@
-"""Relationships without a language model: few patterns, each of what is said plainly.
+"""Relationships without a language model: few patterns, each for something that is said plainly.
 
-Nothing is read from questions, from what is denied, supposed, wished for or past, from pronouns
-whose meaning a sentence alone does not tell, or from ends that are no name of anything. Where it is
-not sure, it finds nothing.
+Nothing is read from questions, from what is denied, hypothetical, wished for or past, from pronouns
+whose meaning a sentence alone does not tell, or from ends that are no names. If unsure, it finds
+nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SURE: Final = 0.8
 _TASTES: Final = frozenset(
     {"likes", "loves", "enjoys", "prefers", "adores", "hates", "dislikes", "is_allergic_to"}
 )
-"""Of the same thing each person has one of these at a time."""
+"""For each thing, a person has only one of these at a time."""
 _LIKING: Final = _TASTES - {"hates", "dislikes", "is_allergic_to"}
 _APOSTROPHE: Final = "['\u2019]"
 _BE: Final = rf"(?: am| is|{_APOSTROPHE}m|{_APOSTROPHE}s)"
@@ -52,7 +52,7 @@ _THING: Final = r"(?P<what>\S.*)"
 _NAMED: Final = rf"(?:named|called) {_NAME}"
 _KINDS: Final = "|".join(_KIN)
 
-# In each, the group ``what`` is the other end; the relationship may be named by the groups.
+# In each, the group ``what`` is the other end; the groups may also name the relationship.
 _FORMS: Final = tuple(
     (re.compile(rf"{pattern}(?P<rest>.*)"), relationship)
     for pattern, relationship in (
@@ -131,10 +131,10 @@ _MOST_WORDS: Final = 6
 
 
 def graph_updates_by_rules(text: str, *, edges: Sequence[EdgeView] = ()) -> list[GraphUpdate]:
-    """Return what a memory says of the graph, in its order, each thing once.
+    """Return what a memory says about the graph, in its order, without repeats.
 
     "I" and "my" are the user, unless the text begins with a name ("Alice: I …"). ``edges`` are the
-    relationships that hold: "loves" takes the place of "likes" among them, for the same thing.
+    open relationships: among them "loves" replaces "likes" for the same thing.
     """
     label, spoken = speaker_and_text(text)
     if label.lower() in ("assistant", "system", "ai"):
@@ -189,7 +189,7 @@ def _updates(
     action: GraphAction, match: re.Match[str], relationship: str, speaker: str
 ) -> Iterator[tuple[GraphAction, str, str, str]]:
     source = _subject(match["who"], speaker)
-    # "Sounds like fun" and "It's like air" are no tastes of anybody.
+    # "Sounds like fun" and "It's like air" express nobody's tastes.
     agrees = match.groupdict().get("s") in (None, "" if match["who"] == "I" else "s")
     if source is None or not agrees:
         return
@@ -209,7 +209,7 @@ def _subject(who: str, speaker: str) -> str | None:
 
 
 def _targets(what: str, relationship: str) -> Iterator[str]:
-    """Yield the things that an end names: one, or those of a list; nothing where that is unsure."""
+    """Yield the things that an end names: one, or those of a list; nothing if that is unsure."""
     cut = _CUT.search(what) if relationship in _TASTES or relationship == "works_as" else None
     if cut is not None and cut[0].startswith(",") and _is_list(what):
         parts = re.split(r",\s*(?:and\s+)?|\s+and\s+", what)
@@ -224,13 +224,13 @@ def _targets(what: str, relationship: str) -> Iterator[str]:
 
 
 def _is_thing(text: str, *, is_taste: bool, cut: str) -> bool:
-    """Return whether a text names something that can be understood alone; ``cut`` came after it."""
+    """Return whether a text names something understandable alone; ``cut`` came after it."""
     words = text.lower().split()
     if not 0 < len(words) <= _MOST_WORDS or len(text) < 2 or not _POINTING.isdisjoint(words):
         return False
     if words[0] in _BEGINS_NOTHING or words.count("and") > int(len(words) <= 4):
         return False
-    # "I love the colors" is about what was just seen, "spending time" with somebody is half said.
+    # "I love the colors" is about what was just seen, "spending time" with somebody is incomplete.
     is_of_the_moment = is_taste and words[0] == "the" and text[4:5].islower()
     is_half = cut in ("that", "which", "who", "where") or (
         cut.isalpha() and words[0].endswith("ing")
@@ -254,7 +254,7 @@ def _split(what: str) -> list[str]:
 
 
 def _compared(update: GraphUpdate, edges: Sequence[EdgeView]) -> GraphUpdate:
-    """Return a change as one of what is known, where that is about the same thing."""
+    """Return a change adapted to what is known about the same thing."""
     if update.relationship not in _TASTES:
         return update
     held = [
@@ -269,6 +269,6 @@ def _compared(update: GraphUpdate, edges: Sequence[EdgeView]) -> GraphUpdate:
     if update.action is GraphAction.ADD:
         change = {"action": GraphAction.UPDATE, "old_relationship": held[0]}
         return update.model_copy(update=change)
-    # Who no longer likes what they love does not love it either.
+    # Somebody who no longer likes what they love does not love it either.
     is_less = update.relationship in _LIKING and held[0] in _LIKING
     return update.model_copy(update={"relationship": held[0]}) if is_less else update

@@ -1,7 +1,7 @@
-"""Statements: of whom, of which slot, which value. "I live in Oslo": the user, home, Oslo.
+"""Statements: about whom, which slot, which value. "I live in Oslo": the user, home, Oslo.
 
-A slot holds one value at a time: of two values of one kind the later is true. What is said of a
-slot that is no value of its kind ("My budget is tight") is beside its value, and changes nothing.
+A slot holds one value at a time: of two values of one kind the later is true. A text about a slot
+that is not a value of its kind ("My budget is tight") is beside its value, and changes nothing.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from agent_memory.text.speech_acts import is_denied, is_supposed
 
 _APOSTROPHE: Final = "['\u2019]"
 _LONGEST: Final = 200
-"""Characters of a sentence that can be one statement."""
+"""Maximum characters of a sentence that can be one statement."""
 _NOW: Final = (
     r"(?:(?:now|currently|just|recently|finally|also|have|has|actually|since|presently|still)\s+)*"
 )
 _VALUE: Final = r"(?P<value>[^\s.!?;][^.!?;]*(?:(?:[.!?](?=\S)|\.(?= \S))[^.!?;]*)*)"
-"""In one sentence a stop with a blank behind it ends nothing: "St. Louis"."""
+"""Inside a sentence, a full stop followed by a space ends nothing: "St. Louis"."""
 _PERSON: Final = r"(?-i:[A-Z][\w-]{0,30})"
 _WHO: Final = rf"(?P<who>(?:I|we)(?:{_APOSTROPHE}(?:ve|re|d|ll))?|{_PERSON})"
 _AM: Final = (
@@ -33,7 +33,7 @@ _AM: Final = (
 _WHOSE: Final = rf"(?P<whose>my|our|the|{_PERSON}{_APOSTROPHE}s)"
 _FROM: Final = r"(?:from (?P<origin>[^,;.!?]{1,40}?) )?"
 HOME, EMPLOYER, JOB, BEING, NAMED, AGE = "home", "employer", "job", "being", "name", "age"
-# Of each slot, what is said before its value. <who> says of whom: "I", "User", a name.
+# For each slot, what is said before its value. <who> is its owner: "I", "User", a name.
 _FORMS: Final = (
     (rf"<who> {_NOW}(?:live|lives|reside|resides|dwell|dwells|settled) {_NOW}in ", HOME),
     (rf"<am> {_NOW}(?:living|based|residing|settled) {_NOW}in ", HOME),
@@ -128,7 +128,7 @@ _IS_THING: Final = re.compile(
 _NOT_BUT: Final = re.compile(r"^not [^,;.!?]{1,60}? but (?=\S)", re.IGNORECASE)
 _FRESH: Final = re.compile(r"^(?:new|current|latest|actual|absolute) ", re.IGNORECASE)
 _ANOTHER: Final = re.compile(r"^(?:new|latest) ", re.IGNORECASE)
-"""A new car may stand beside the old; the current one does not."""
+"""A new car may exist beside the old; the current one does not."""
 _SAME_THING: Final = {
     "number": "phone number", "mobile number": "phone number", "cell number": "phone number",
     "mobile": "phone number", "phone": "phone number", "email address": "email", "e-mail": "email",
@@ -136,11 +136,11 @@ _SAME_THING: Final = {
     "full name": NAMED, "first name": NAMED, "job title": JOB, "time zone": "timezone",
 }  # fmt: skip
 _KIND_OF: Final = {HOME: NAME, EMPLOYER: NAME, NAMED: NAME, AGE: "number", "weight": "number"}
-"""The kind that a value of a slot has, where that is known."""
+"""The kind of a slot's values, if it is known."""
 _YEARS: Final = ("number", "number years", "number years old")
 """Kinds of values that are an age: "40 pages" is none."""
 _BEHIND: Final = re.compile(r"(?:に(?:住|引)|에 (?:살|이사)).*$")
-"""What stands behind the value in Japanese and Korean."""
+"""What follows the value in Japanese and Korean."""
 _OTHER_WORDS: Final = {
     HOME: ("live", "based", "moved"),
     EMPLOYER: ("work", "employer", "joined"),
@@ -148,7 +148,7 @@ _OTHER_WORDS: Final = {
     AGE: ("years", "age"),
     NAMED: ("name", "called"),
 }
-"""By which else a slot is spoken of."""
+"""Other words for a slot."""
 _PRONOUNS: Final = frozenset(
     "he she it they you this that who there these those what which here".split()
 )
@@ -158,7 +158,7 @@ _NO_SPEAKER: Final = re.compile(
     r"|ps)$",
     re.IGNORECASE,
 )
-# After the value: what is no part of it, and says no more; and what says more.
+# After the value: what is not part of it and adds nothing; and what says more.
 _SO_NOW: Final = re.compile(
     r"[\s,]+(?:now|currently|these days|nowadays|at the moment|any ?more|again|instead|actually"
     r"|recently|already|jetzt|ahora|maintenant|gezogen|umgezogen|from now on)\W*$",
@@ -185,14 +185,13 @@ _GONE: Final = re.compile(
 
 
 class Statement(NamedTuple):
-    """Of whom (``""``: the user), of which slot, which value.
+    """Whose slot it is (``""``: the user's), which slot, and which value.
 
-    ``says_more`` tells that something else is said with it, ``says_when`` that it is said since
-    when. ``whose`` is "our" or "the" where the slot may be another one than somebody's own: "the"
-    budget is not mine. ``is_another`` tells that it is of the "new" or "latest" one, which may
-    stand beside the old. ``origin`` is the value that it is said to have had before ("moved from
-    Rome to Oslo"), ``gone`` what it is said to be instead of ("Oslo, not Rome"), where nothing else
-    is said.
+    ``says_more`` is whether something else is said with it, ``says_when`` whether it is said since
+    when. ``whose`` is "our" or "the" if the slot may not be somebody's own: "the" budget is not
+    mine. ``is_another`` is whether it is about the "new" or "latest" one, which may exist beside
+    the old. ``origin`` is the value that it is said to have had before ("moved from Rome to Oslo"),
+    ``gone`` what it is said to be instead of ("Oslo, not Rome"), if nothing else is said.
     """
 
     subject: str
@@ -214,7 +213,7 @@ class Statement(NamedTuple):
 def speaker_and_text(text: str) -> tuple[str, str]:
     """Return the speaker's name before a text, if there is one, and what was said.
 
-    Nobody speaks in "Deadline: March 3": it is read as "The Deadline is March 3".
+    "Deadline: March 3" has no speaker: it is read as "The Deadline is March 3".
     """
     match = _SPEAKER.match(text)
     if match is None or _NO_SPEAKER.match(match["name"]):
@@ -226,9 +225,9 @@ def speaker_and_text(text: str) -> tuple[str, str]:
 
 
 def statement(text: str) -> Statement | None:
-    """Return what a text of one sentence states plainly, ``None`` where it states no value.
+    """Return what a text of one sentence states plainly, ``None`` if it states no value.
 
-    Nothing is stated that is denied, supposed, past or wished for.
+    Nothing denied, hypothetical, past or wished for is a statement.
     """
     if is_supposed(text) or is_denied(text):
         return None
@@ -238,7 +237,7 @@ def statement(text: str) -> Statement | None:
 
 
 def stated_in(text: str) -> Statement | None:
-    """Return the value of a slot that a text names, whatever else it says of that."""
+    """Return the value of a slot that a text names, whatever else it says about it."""
     speaker, spoken = speaker_and_text(text)
     if len(spoken) > _LONGEST:
         return None
@@ -272,9 +271,9 @@ _DENYING_NO: Final = re.compile(rf"\b(?!{NO})no\b", re.IGNORECASE)
 
 
 def said_behind_opening(spoken: str) -> str:
-    """Return what a sentence says behind what opens it or says that it corrects something.
+    """Return a sentence without its opening or the words that announce a correction.
 
-    The "No" of "No vivo en Madrid" is no answer, and stays.
+    The "No" of "No vivo en Madrid" is not an answer, and stays.
     """
     begin = opening_end(spoken)
     denial = _DENYING_NO.search(spoken) if begin else None
@@ -327,7 +326,7 @@ def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> S
 
 
 def _without_when(written: str) -> tuple[str, bool]:
-    """Return a value without what says that it is so now, or since when; and whether that was."""
+    """Return a value without words such as "now" or since when, and whether it had the latter."""
     says_when = False
     while True:
         shorter = _SO_NOW.sub("", written)
@@ -347,7 +346,7 @@ def _whose(groups: dict[str, str | None]) -> str:
 
 
 def other_words_of(text: str) -> list[str]:
-    """Return words by which the slots that a text is about may be spoken of elsewhere."""
+    """Return words with which the slots in a text may be described elsewhere."""
     stated = (stated_in(sentence) for sentence in sentences(text))
     slots = dict.fromkeys(match.attribute for match in stated if match is not None)
     return [word for slot in slots for word in _OTHER_WORDS.get(slot, (slot,))]
@@ -356,11 +355,11 @@ def other_words_of(text: str) -> list[str]:
 _QUALITY: Final = re.compile(
     r"(?:very|so|too|really|quite|pretty|always|also) |\w+(?:ive|ous|ful|able|ible|less)$"
 )
-"""What tells how a favourite is, not which: "expensive"."""
+"""Describes what a favourite is like, not which it is: "expensive"."""
 
 
 def _fitting(value: Value, slot: str) -> Value:
-    """Return a value of a slot whose kind of value is known, as words where it is of another."""
+    """Return a value of a slot; if the slot's kind is known and differs, as plain words."""
     if slot in (JOB, BEING):
         return Value(JOB, value.form)
     if slot == AGE and value.kind in _YEARS:

@@ -10,13 +10,12 @@ from typing import Final, NamedTuple
 from agent_memory.text.normalize import DENSE, exact_form
 
 WORDS: Final = "words"
-"""The kind of what is no value: "tight", "in the garage", "angry"."""
+"""The kind of text that is not a value: "tight", "in the garage", "angry"."""
 NAME: Final = "name"
 CLOSED: Final = frozenset({"address", "date", "time", "number", "code", "colour"})
-"""Kinds of which two are never true at once of one thing, nor one a more precise form of the other.
+"""Kinds of which two are never true at once, nor one a more precise form of the other.
 
-Of two names, the second may be where the first lies ("Oslo", "Norway").
-"""
+Of two names, the second may be where the first is ("Oslo", "Norway")."""
 
 _NUMBERS: Final = {
     word: str(number)
@@ -30,7 +29,7 @@ _NUMBERS: Final = {
     )
     for number, word in zip(count(first, step), words.split(), strict=False)
 }
-"""Words of numbers, as digits."""
+"""Number words, as digits."""
 _DAY: Final = (
     r"(?:(?:mon|tues|wednes|thurs|fri|satur|sun)day|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
     r"|(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lunes|martes|miércoles|jueves|viernes|sábado"
@@ -93,24 +92,24 @@ _DENSE: Final = re.compile(rf"[{DENSE}]")
 
 
 class Value(NamedTuple):
-    """A value: its kind, its form (values of one form are the same)."""
+    """A value: its kind and its form (values of one form are the same)."""
 
     kind: str
     form: str
 
     @property
     def is_closed(self) -> bool:
-        """Return whether another value of its kind is not true beside it."""
+        """Return whether another value of its kind cannot be true beside it."""
         return self.kind.partition(" ")[0] in CLOSED
 
     def has_all_of(self, other: Value) -> bool:
-        """Return whether it tells as much as another value of its kind: the year of a date too."""
+        """Return whether it says as much as another value of its kind: the year of a date too."""
         if self.kind != "date":
             return True
         return all(part.search(self.form) for part in _PARTS_OF_A_DATE if part.search(other.form))
 
     def goes_with(self, other: Value) -> bool:
-        """Return whether it is the same date, told by one of both more exactly: with its year."""
+        """Return whether it is the same date, given by one of them more exactly: with its year."""
         if self.kind != "date":
             return False
         words, others = (set(_OF_A_DATE.findall(date.form)) for date in (self, other))
@@ -128,7 +127,7 @@ class Value(NamedTuple):
 def value_of(text: str, *, is_cased: bool = True) -> Value:
     """Return a text as a value.
 
-    In a text that is all in small letters (``is_cased`` false) a name may be any two words.
+    In a text that is all lower case (``is_cased`` false), a name may be any two words.
     """
     text = text.strip(" .!?,;\"'")
     form = exact_form(text).lower() if text else ""
@@ -148,7 +147,7 @@ def value_of(text: str, *, is_cased: bool = True) -> Value:
 
 
 def _kind_of_words(text: str, *, is_cased: bool) -> str:
-    """Return ``name``, ``a name`` or ``words``; with the preposition that stands before it."""
+    """Return ``name``, ``a name`` or ``words``, including a preposition before it."""
     lead = ""
     rest = text
     for pattern in (_PREPOSITION, _ARTICLE):
