@@ -1,1 +1,1 @@
-"""Where agents' frameworks meet a memory: each module is imported by whoever needs it."""
+"""Adapters between agent frameworks and a memory; each module is imported only by its users."""

@@ -30,14 +30,14 @@ __all__ = ["AgentMemoryProvider"]
 class AgentMemoryProvider(ContextProvider):
     """A provider for ``Agent(context_providers=[AgentMemoryProvider(memory)])``.
 
-    Before a run it puts what answers the user's message before the conversation, as a message;
-    after it, it keeps what the user and the agent said, by ``AgentMemory.add``: facts, with
+    Before a run it inserts, as a message before the conversation, what answers the user's message.
+    After the run it keeps what the user and the agent said, by ``AgentMemory.add``: facts, or with
     ``add={"infer": False}`` each message as it is. What other providers added is not kept.
 
     ``memory`` is an open memory, a session of it, or a function that opens it, such as a
     ``LazyMemory``. At most ``limit`` memories (1 to 100) are given, within ``token_budget`` tokens
-    (else that of ``MemoryContextConfig``). ``add`` has arguments of ``AgentMemory.add``. Both
-    methods raise what the verbs raise, and run in a thread.
+    (default: that of ``MemoryContextConfig``). ``add`` has arguments of ``AgentMemory.add``. Both
+    methods run in a thread and raise what the verbs raise.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class AgentMemoryProvider(ContextProvider):
         context: SessionContext,
         state: dict[str, Any],  # noqa: ARG002
     ) -> None:
-        """Add what answers the last message of the user."""
+        """Add what answers the user's last message."""
         query = next((m.text for m in reversed(context.input_messages) if m.role == "user"), "")
         text = await asyncio.to_thread(
             self._context.recall, query, limit=self._limit, token_budget=self._token_budget

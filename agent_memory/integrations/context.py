@@ -1,6 +1,6 @@
-"""The scratchpad as something to put before an agent, in the shape that its API wants (B).
+"""The scratchpad as context for an agent, in the form that its API expects (B).
 
-What it holds is recalled data, and says so: see ``AgentMemory.context``.
+It is recalled data, and says so: see ``AgentMemory.context``.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 Role = Literal["system", "developer", "user"]
 
 _LONGEST_QUERY: Final = 2_000
-"""Characters of a message that are searched for: what was pasted comes after what is asked."""
+"""Characters of a message that are searched for: pasted text follows the question."""
 
 
 class MemoryContext:
-    """What an agent is reminded of, once, and again when it changed. Threads may share it.
+    """The scratchpad as context, and whether it has changed. Threads may share it.
 
     ``memory`` is an open memory or a session of it, or a function that opens it, such as a
-    ``LazyMemory``.
-    ``count_tokens`` counts the tokens of a text as the model does (else they are estimated: a
-    quarter of its bytes). Every method raises what ``AgentMemory.context`` raises.
+    ``LazyMemory``. ``count_tokens`` counts the tokens of a text as the model does; without it they
+    are estimated as a quarter of its bytes. Every method raises what ``AgentMemory.context``
+    raises.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class MemoryContext:
         self._last: str | None = None
 
     def text(self, token_budget: int | None = None) -> str:
-        """Return the scratchpad as Markdown within the budget; empty when there is nothing."""
+        """Return the scratchpad as Markdown within the budget; empty if there is nothing."""
         return self._open().context(
             token_budget, config=self._config, count_tokens=self._count_tokens
         )
@@ -51,8 +51,8 @@ class MemoryContext:
     def recall(self, query: str, *, limit: int = 10, token_budget: int | None = None) -> str:
         """Return the memories that answer a query as Markdown within the budget.
 
-        It is empty when none does. ``limit`` is the most of them, 1 to 100. Of a query of over
-        2,000 characters the first are searched for.
+        It is empty if none does. ``limit`` is the most memories, 1 to 100. Only the first 2,000
+        characters of a longer query are searched for.
         """
         memory = self._open()
         hits = memory.search(query[:_LONGEST_QUERY], limit, include_weak=False)
@@ -65,9 +65,9 @@ class MemoryContext:
         )
 
     def news(self, token_budget: int | None = None) -> str | None:
-        """Return the text if it is not the one that was returned last, else ``None``.
+        """Return the text if it differs from the one returned last, else ``None``.
 
-        The first time it is ``None`` only if there is nothing to say.
+        The first call returns ``None`` only if the text is empty.
         """
         text = self.text(token_budget)
         if text == (self._last or ""):
@@ -82,9 +82,9 @@ class MemoryContext:
         role: Role = "system",
         token_budget: int | None = None,
     ) -> list[dict[str, Any]]:
-        """Return a conversation of OpenAI's chat completions with the memories before it.
+        """Return a conversation for OpenAI's chat completions with the memories before it.
 
-        They stand after the messages of the system that come first. The list is a new one.
+        They follow any leading system messages. The list is a new one.
         """
         text = self.text(token_budget)
         if not text:
@@ -97,9 +97,9 @@ class MemoryContext:
     def anthropic_system(
         self, system: str | list[dict[str, Any]] | None = None, *, token_budget: int | None = None
     ) -> list[dict[str, Any]]:
-        """Return the blocks of Anthropic's ``system`` with the memories as the last of them.
+        """Return the blocks of Anthropic's ``system`` with the memories as the last one.
 
-        The blocks before it stay as they are, so that what was cached of them can be used again.
+        The blocks before it are unchanged, so that prompt caching still applies to them.
         """
         blocks = (
             [{"type": "text", "text": system}] if isinstance(system, str) else list(system or ())

@@ -33,21 +33,21 @@ if TYPE_CHECKING:
 __all__ = ["AgentMemoryService"]
 
 _ADK: Final = "google_adk"
-"""The metadata's key for what the content of an entry's memory does not say."""
+"""The metadata key for what the content of an entry's memory does not hold."""
 
 
 class AgentMemoryService(BaseMemoryService):
     """A memory service for ``Runner(memory_service=AgentMemoryService())``.
 
-    Each app is an agent with a file of its own, and each user a session of it, who sees what is
-    theirs alone. ``options`` are those of ``AgentMemory`` (``root``, ``embedder``, …). A search
+    Each app is an agent with a file of its own, and each user a session of it, who sees only their
+    own memories. ``options`` are those of ``AgentMemory`` (``root``, ``embedder``, …). A search
     returns at most ``limit`` entries (1 to 100). ``close``, or the end of a ``with``, closes the
-    files. All methods raise what the verbs raise, and run in a thread.
+    files. All methods run in a thread and raise what the verbs raise.
 
-    Each event that says something is one memory, however often its session is added; one that was
-    deleted or erased stays so, and one whose text was corrected keeps the correction. An event that
-    may not be stored, such as one with a key where the file refuses those, is left out and logged;
-    where there is no room for more, ``LimitReached`` is raised.
+    Each event that says something is one memory, however often its session is added; a deleted or
+    erased one stays so, and one whose text was corrected keeps the correction. An event that may
+    not be stored, such as one with a key if the file refuses keys, is left out and logged; if there
+    is no room for more, ``LimitReached`` is raised.
     """
 
     def __init__(self, *, limit: int = 10, **options: Any) -> None:  # noqa: ANN401 - AgentMemory's
@@ -96,7 +96,7 @@ class AgentMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Keep entries; one whose id is known already is not kept again."""
+        """Keep entries; one whose id is already known is skipped."""
 
         def add() -> None:
             user = self._user(app_name, user_id)
@@ -131,7 +131,7 @@ class AgentMemoryService(BaseMemoryService):
     ) -> None:
         """Delete an entry by its id; ``AgentMemory.undo`` brings it back.
 
-        One that is not there is passed over.
+        An unknown id is ignored.
         """
         if memory_id is None:
             return
@@ -171,9 +171,9 @@ class AgentMemoryService(BaseMemoryService):
 
 
 def _store_events(user: SessionMemory, rows: list[dict[str, Any]]) -> None:
-    """Store the rows of events. One that is refused would else keep out its session for ever.
+    """Store the rows of events; a refused one must not keep out the rest of its session for ever.
 
-    That there is no room for more is said of no one event, and raised: they would all be lost.
+    A lack of room concerns no single event, and is raised: all would be lost.
     """
     try:
         _store(user, rows)
@@ -188,7 +188,7 @@ def _store_events(user: SessionMemory, rows: list[dict[str, Any]]) -> None:
 
 
 def _store(user: SessionMemory, rows: list[dict[str, Any]]) -> None:
-    """Store the rows that are new, all or none. What was erased is passed over."""
+    """Store the rows that are new, all or none. Erased ones are skipped."""
     new = [row for row in rows if not ("id" in row and _is_known(user, row["id"]))]
     while new:
         try:
@@ -204,7 +204,7 @@ def _store(user: SessionMemory, rows: list[dict[str, Any]]) -> None:
 
 
 def _is_known(user: SessionMemory, memory_id: str) -> bool:
-    """Return whether a memory is there, or was deleted."""
+    """Return whether a memory exists or was deleted."""
     try:
         user.history(memory_id, limit=1)
     except MemoryNotFound:
@@ -218,13 +218,13 @@ def _id_of(user: SessionMemory, session_id: str, event_id: str) -> str:
 
 
 def _text_of(content: Content | None) -> str:
-    """Return what is said: not what the model thinks, calls or is answered."""
+    """Return what was said, without the model's thoughts, calls and their results."""
     parts = [] if content is None else content.parts or []
     return "\n".join(part.text for part in parts if part.text and not part.thought).strip()
 
 
 def _moment_of(seconds: float) -> datetime | float:
-    """Return when an event was; what is no time, such as milliseconds, for the verb to refuse."""
+    """Return the time of an event; an invalid one (milliseconds) is left for the verb to refuse."""
     try:
         return datetime.fromtimestamp(seconds, UTC)
     except (ValueError, OverflowError, OSError):
@@ -244,7 +244,7 @@ def _entry_of(memory: Memory) -> MemoryEntry:
     metadata = dict(memory.metadata)
     kept = metadata.pop(_ADK, None)
     kept = kept if isinstance(kept, dict) else {}
-    # A correction of the content counts, and there is no longer text than what it was made of.
+    # If the content was corrected, it counts, not the longer text that it was made from.
     text = str(kept.get("text", ""))
     is_whole = text and searchable(text, name="text") == memory.content
     return MemoryEntry(

@@ -1,12 +1,11 @@
 """Whose memory a host means, and one open memory that all its parts share.
 
-Memory is opt-in: an agent without a name has none, and nothing is opened or made before it is
-needed. The name is taken from the first of these that has one:
+Memory is opt-in: an agent without a name has none, and nothing is opened or created before it is
+needed. The name is the first of these that is set:
 
-1. what the host's configuration of the module or tool says (``agent_id``),
-2. the capability ``agent_identity`` of the session,
-3. the agent's name in the session's metadata (``agent_name``),
-4. the environment, ``AGENT_MEMORY_AGENT``.
+1. the host's configuration of the module or tool (``agent_id``), 2. the session's capability
+``agent_identity``, 3. the agent's name in the session's metadata (``agent_name``), 4. the
+environment variable ``AGENT_MEMORY_AGENT``.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ _NO_NAMES: Final = frozenset(
 def resolve_agent_id(
     configured: str | None = None, capability: object = None, agent_name: str | None = None
 ) -> str:
-    """Return the agent that is meant, as the module says.
+    """Return the agent that is meant, by the order above.
 
-    Raises ``MissingAgentIdentity`` where nobody names one. Whether the name will do is seen when
-    its memory is opened.
+    Raises ``MissingAgentIdentity`` if none is named. The name itself is checked when its memory is
+    opened.
     """
     for name in (configured, capability, agent_name, os.environ.get(AGENT_VARIABLE)):
         if name:
@@ -64,10 +63,10 @@ def resolve_agent_id(
 
 
 def spoken_agent_id(text: str) -> str | None:
-    """Return the agent that a user's message begins by naming; ``None`` where it names none.
+    """Return the agent that a user's message names at its beginning, or ``None``.
 
     Such messages are "Start as bob with memory enabled" (B) and "Start as sam" (D). More may
-    follow, as another sentence. Ask this of a user's own words alone, never of a tool's output.
+    follow, as another sentence. Pass only a user's own words, never a tool's output.
     """
     match = _ACTIVATION.match(text)
     if match is None or match["name"].lower() in _NO_NAMES:
@@ -76,18 +75,17 @@ def spoken_agent_id(text: str) -> str | None:
 
 
 def opener_of(memory: MemoryOrSession | Opener) -> Opener:
-    """Return a function that gives the memory; one that opens it is that already."""
+    """Return a function that returns the memory; a function that opens it is returned as it is."""
     return memory if callable(memory) else lambda: memory
 
 
 class LazyMemory:
-    """An agent's memory that is opened when it is first asked for, once for all threads.
+    """An agent's memory that is opened on first use, once for all threads.
 
-    ``agent_id`` may be ``None``: then ``resolve_agent_id`` is asked when the memory is opened.
-    ``session`` is the session that is meant, where it is not the whole memory: C's context, or a
-    mapping such as ``{"user_id": "alice"}``. ``options`` are those of ``AgentMemory`` (``root``,
-    ``session_id``, ``on_event``, …). A memory that could not be opened is tried again at the next
-    call.
+    If ``agent_id`` is ``None``, ``resolve_agent_id`` is called when the memory is opened.
+    ``session`` limits it to a session: C's context, or a mapping such as ``{"user_id": "alice"}``.
+    ``options`` are those of ``AgentMemory`` (``root``, ``session_id``, ``on_event``, …). If opening
+    fails, the next call tries again.
     """
 
     def __init__(
@@ -117,11 +115,11 @@ class LazyMemory:
 
     @property
     def is_open(self) -> bool:
-        """Return whether it was opened."""
+        """Return whether the memory was opened."""
         return self._memory is not None
 
     def close(self) -> None:
-        """Close it, if it was opened. It may be asked for again."""
+        """Close the memory, if it was opened. A later call opens it again."""
         with self._opening:
             memory, self._memory = self._memory, None
         if memory is not None:

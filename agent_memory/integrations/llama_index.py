@@ -27,15 +27,15 @@ __all__ = ["AgentMemoryBlock"]
 class AgentMemoryBlock(BaseMemoryBlock[str]):
     """A block for ``Memory.from_defaults(memory_blocks=[AgentMemoryBlock(memory)])``.
 
-    It gives the model what answers the user's last message, and keeps what leaves the short-term
-    memory, by ``AgentMemory.add``: facts, with ``add={"infer": False}`` each message as it is.
-    Messages of the system and of tools are not kept.
+    It gives the model what answers the user's last message, and keeps the messages that leave the
+    short-term memory, by ``AgentMemory.add``: facts, or with ``add={"infer": False}`` each message
+    as it is. System and tool messages are not kept.
 
     ``memory`` is an open memory, a session of it, or a function that opens it, such as a
     ``LazyMemory``. At most ``limit`` memories (1 to 100) are given, within ``token_budget`` tokens
-    (else that of ``MemoryContextConfig``). ``add`` has arguments of ``AgentMemory.add``, ``fields``
-    are LlamaIndex's: ``name``, ``description``, ``priority``. Both methods raise what the verbs
-    raise, and run in a thread.
+    (default: that of ``MemoryContextConfig``). ``add`` has arguments of ``AgentMemory.add``;
+    ``fields`` are LlamaIndex's: ``name``, ``description``, ``priority``. Both methods run in a
+    thread and raise what the verbs raise.
     """
 
     name: str = "agent_memory"

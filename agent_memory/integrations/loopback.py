@@ -1,4 +1,4 @@
-"""Serving on this machine: its names, a socket that listens, and how a server is ended."""
+"""Serving on this machine only: its names, a listening socket, and how to stop a server."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Final
 from agent_memory import ConfigurationError
 
 LOOPBACK_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
-"""How this machine calls itself in a URL. A page that calls it by another name was sent here by
-that name's owner (DNS rebinding)."""
+"""The names of this machine in a URL. A page that uses another name was sent here by that name's
+owner (DNS rebinding)."""
 
 
 class _Stopped(BaseException):
-    """The process was asked to end (SIGTERM)."""
+    """The process received SIGTERM."""
 
 
 def listening_socket(host: str, port: int, *, advice: str) -> socket.socket:
-    """Return a socket that listens; port 0 takes a free one.
+    """Return a listening socket; port 0 takes a free one.
 
     Raises ``ConfigurationError``, with ``advice`` on what to give instead.
     """
@@ -32,12 +32,12 @@ def listening_socket(host: str, port: int, *, advice: str) -> socket.socket:
     except (OSError, OverflowError) as error:
         message = f"{host}:{port} cannot be listened on: {error}. Give {advice}"
         raise ConfigurationError(message) from error
-    # asyncio turns off Nagle's algorithm, which makes each answer wait 40 ms, where TCP is named.
+    # asyncio turns off Nagle's algorithm (40 ms for each answer) only if TCP is named.
     return socket.socket(made.family, made.type, socket.IPPROTO_TCP, fileno=made.detach())
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address can be reached from this machine alone."""
+    """Return whether an address is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -48,9 +48,9 @@ def is_loopback(host: str) -> bool:
 
 @contextlib.contextmanager
 def stopped_by_sigterm() -> Iterator[None]:
-    """End the body at SIGTERM, as if it were done. A second one ends the process at once."""
+    """End the body at SIGTERM, as if it were done. A second SIGTERM ends the process at once."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
+        yield  # only the main thread receives signals
         return
 
     def stop(*_: object) -> None:

@@ -20,8 +20,8 @@ except ModuleNotFoundError as error:
 def function_tools(tools: MemoryTools) -> list[FunctionTool]:
     """Return the tools for ``Agent(tools=…)``.
 
-    Each runs in a thread, and answers with the result as JSON: a failure is told to the model, and
-    never raised.
+    Each runs in a thread and returns its result as JSON: a failure is reported to the model, never
+    raised.
     """
     return [
         FunctionTool(

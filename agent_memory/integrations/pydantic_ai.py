@@ -19,8 +19,8 @@ except ModuleNotFoundError as error:
 def agent_tools(tools: MemoryTools) -> list[Tool[Any]]:
     """Return the tools for ``Agent(tools=…)``.
 
-    pydantic-ai runs each in a thread. It answers with the result as JSON data: a failure is told to
-    the model, and never raised.
+    pydantic-ai runs each in a thread. A tool returns its result as JSON data: a failure is reported
+    to the model, never raised.
     """
     return [_tool_of(tools, definition) for definition in tools.definitions()]
 

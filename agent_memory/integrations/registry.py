@@ -1,7 +1,7 @@
 """The integrations: what each is for, which extra installs it, which entry points it has.
 
 An integration is one module or folder beside this one, and one row of ``INTEGRATIONS``. The guide's
-table and what is said of a missing package are made from the rows.
+table and the message about a missing package are made from the rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Integration:
     """A way in which programs that run agents use a memory."""
 
     name: str
-    """Of its module or folder."""
+    """The name of its module or folder."""
     host: str
     """What it is for."""
     summary: str
@@ -26,13 +26,13 @@ class Integration:
     extra: str = ""
     """The extra of agent-memory that installs what it needs."""
     packages: tuple[str, ...] = ()
-    """What the extra installs, as it is imported; the first is what it is called by."""
+    """The import names of what the extra installs; the first is the package's own."""
     entry_points: tuple[str, ...] = ()
-    """Of the group ``amplifier.modules``."""
+    """Entry points of the group ``amplifier.modules``."""
 
     @property
     def row(self) -> str:
-        """Its row of the guide's table."""
+        """The row of this integration in the guide's table."""
         install = f"`pip install 'agent-memory[{self.extra}]'`" if self.extra else "nothing more"
         place = "this one" if self.guide == "inside-agents" else f"[{self.guide}]({self.guide}.md)"
         return f"| `{self.name}` | {self.host} | {self.summary} | {install} | {place} |"
@@ -43,12 +43,14 @@ INTEGRATIONS: Final = {
     for row in (
         Integration("tools", "any framework", "tools that a model calls, and their results"),
         Integration("context", "any framework", "the text that a session begins with"),
-        Integration("capture", "any framework", "what is worth keeping, kept by itself"),
-        Integration("identity", "any framework", "whose memory it is, opened when it is needed"),
+        Integration("capture", "any framework", "stores what is worth keeping, by itself"),
+        Integration(
+            "identity", "any framework", "decides whose memory it is; opens it on first use"
+        ),
         Integration(
             "hosts",
             "Claude Code, Codex, Gemini CLI, Cursor",
-            "their hooks answered, and their settings",
+            "answers their hooks, edits their settings",
             guide="coding-agents",
         ),
         Integration(
@@ -106,7 +108,7 @@ INTEGRATIONS: Final = {
         Integration(
             "mcp",
             "Claude, Cursor, VS Code",
-            "a server of the Model Context Protocol (the extra is for HTTP alone)",
+            "a server of the Model Context Protocol (the extra is for HTTP only)",
             guide="mcp",
             extra="mcp",
             packages=("mcp", "anyio", "mcp_types", "starlette", "uvicorn"),
@@ -141,7 +143,7 @@ INTEGRATIONS: Final = {
 def missing_package(name: str, error: ModuleNotFoundError) -> Exception:
     """Return what to raise when an integration cannot be imported: how to install what it needs.
 
-    Where the package is there and lacks another one, it is the error itself.
+    If the package is installed but lacks another one, the error itself is returned.
     """
     integration = INTEGRATIONS[name]
     package = (error.name or "").partition(".")[0]

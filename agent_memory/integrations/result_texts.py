@@ -1,4 +1,4 @@
-"""The texts in what a tool returned, whatever form that has."""
+"""Extracts the texts from a tool's result, whatever its type."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Final
 
 MOST_PARTS: Final = 1_000
-"""Parts of one result that are looked at. What comes after them is not."""
+"""The most parts of one result that are looked at; the rest is ignored."""
 _DEEPEST: Final = 8
-# What was asked is not what was answered.
+# Keys of the request: these are not part of the answer.
 _ASKED: Final = frozenset(
     """
     args arguments cmd command cwd encoding file filename id input kwargs language mime_type
@@ -26,9 +26,9 @@ _NAMES: Final = (
 def texts_of(result: object) -> Iterator[str]:
     """Yield the texts in a result, in order.
 
-    Of mappings the values are taken, but for those that say what was asked (``command``, ``path``,
-    ``query``, …); of objects the attributes ``output``, ``stdout``, ``content``, ``text``,
-    ``error`` and the like. Bytes are read as UTF-8. The same part is looked at once.
+    From mappings, all values except those of the request (``command``, ``path``, ``query``, …);
+    from objects, the attributes ``output``, ``stdout``, ``content``, ``text``, ``error`` and the
+    like. Bytes are decoded as UTF-8. Each part is visited once.
     """
     waiting: list[tuple[object, int]] = [(result, 0)]
     seen: set[int] = set()
@@ -49,7 +49,7 @@ def texts_of(result: object) -> Iterator[str]:
 
 
 def _inside(part: object) -> Iterable[object]:
-    """Return what a part is made of, as much of it as may be looked at."""
+    """Return what a part contains, as much of it as may be looked at."""
     if isinstance(part, Mapping):
         values = (value for key, value in part.items() if str(key).lower() not in _ASKED)
         return islice(values, MOST_PARTS)
@@ -64,7 +64,7 @@ def _attributes(part: object) -> Iterator[object]:
     for name in _NAMES:
         try:
             value = getattr(part, name, None)
-        except Exception:  # noqa: BLE001, S112 - a property of anybody's class
+        except Exception:  # noqa: BLE001, S112 - a property of an unknown class
             continue
         if value is not None and not callable(value):
             yield value

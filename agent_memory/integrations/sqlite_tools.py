@@ -1,7 +1,7 @@
-"""Plugin of Datasette and sqlite-utils: loads sqlite-vec, which a file has vectors indexed by.
+"""A plugin for Datasette and sqlite-utils that loads sqlite-vec, which indexes a file's vectors.
 
 Without it they fail on every table of such a file, with "no such module: vec0". Both find this
-module by its entry points, and call ``prepare_connection`` with each connection they open.
+module by its entry points, and call ``prepare_connection`` for each connection they open.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 from typing import Protocol
 
-import pluggy  # which both tools bring
+import pluggy  # a dependency of both tools
 
 
 class _Connection(Protocol):
-    """What is used of a ``sqlite3.Connection``, on a Python that lets extensions be loaded."""
+    """The part of ``sqlite3.Connection`` used here, on a Python that can load extensions."""
 
     OperationalError: type[Exception]
 
@@ -25,17 +25,17 @@ class _Connection(Protocol):
 @pluggy.HookimplMarker("datasette")
 @pluggy.HookimplMarker("sqlite_utils")
 def prepare_connection(conn: _Connection) -> None:
-    """Load sqlite-vec into a connection; where Python cannot load extensions, leave it as it is."""
-    if not hasattr(conn, "enable_load_extension"):  # as the Pythons of pyenv and macOS often are
+    """Load sqlite-vec into a connection, unless this Python cannot load extensions."""
+    if not hasattr(conn, "enable_load_extension"):  # often so with pyenv and on macOS
         return
     try:
-        # There is no wheel of it for some platforms.
+        # Some platforms have no wheel of it.
         import sqlite_vec  # type: ignore[import-untyped]  # noqa: PLC0415
     except ImportError:
         return
     conn.enable_load_extension(True)
     try:
-        # One that is for another platform must not keep the tool from starting.
+        # A build for another platform must not keep the tool from starting.
         with contextlib.suppress(conn.OperationalError):
             sqlite_vec.load(conn)
     finally:

@@ -8,17 +8,16 @@ from typing import Final
 from agent_memory import MAX_MEMORY_CONTENT_LENGTH, validate_memory_content
 
 _HEAD: Final = MAX_MEMORY_CONTENT_LENGTH // 2
-"""Characters of the start of a longer text that are kept as they are."""
+"""Characters at the start of a longer text that are kept as they are."""
 _BETWEEN: Final = "\n…\n"
 _WORDS: Final = re.compile(r"\w+")
 
 
 def searchable(text: str, *, name: str) -> str:
-    """Return a text as a content that searches find: itself, where it can be one.
+    """Return a content under which searches find a text: the text itself, if it is a valid content.
 
-    Of a text of over 10,000 characters it is the first half of that, and then the other words of
-    the text, each once, as far as there is room. Where nothing can be seen of a text, it is
-    ``name``.
+    For a text of over 10,000 characters it is the first 5,000, followed by the other words of the
+    text, each once, as far as there is room. For a text without visible characters it is ``name``.
     """
     content = text if len(text) <= MAX_MEMORY_CONTENT_LENGTH else _shortened(text.strip())
     return content if validate_memory_content(content)[0] else name[:MAX_MEMORY_CONTENT_LENGTH]

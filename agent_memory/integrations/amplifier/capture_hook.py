@@ -1,4 +1,4 @@
-"""``hooks-memory-capture``: what matters of a session is stored by itself."""
+"""``hooks-memory-capture``: automatically stores what matters in a session."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ ASSISTANT: Final = "memory-assistant"
 _LONGEST_LITERAL: Final = 50_000
 _END_SECONDS: Final = 5.0
 _FAILED: Final = "Error: "
-"""How an orchestrator that makes a text of a failed result begins it."""
+"""How an orchestrator that turns a failed result into a text begins it."""
 
 Handler = Callable[[str, Mapping[str, Any] | None], Awaitable[HookResult]]
 
 
 class CaptureHook:
-    """Gives tool outputs and what is said to a ``MemoryCapture``, one for each agent.
+    """Passes tool outputs and what is said to a ``MemoryCapture``, one for each agent.
 
-    The memory-assistant repeats what is known, so nothing of its own sessions, nor of what it
-    hands back, is captured.
+    The memory-assistant repeats what is known, so nothing is captured from its own sessions or from
+    what it returns.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class CaptureHook:
         self._is_closed = agent_name_of(coordinator).endswith(ASSISTANT)
 
     async def on_tool(self, data: Mapping[str, Any]) -> None:
-        """Look through what a tool returned, unless it failed."""
+        """Scan a tool's output, unless the tool failed."""
         asked = data.get("tool_input")
         agent = asked.get("agent") if isinstance(asked, Mapping) else None
         if isinstance(agent, str) and agent.endswith(ASSISTANT):
@@ -69,7 +69,7 @@ class CaptureHook:
             await _offered(capture, capture.tool_output, str(data.get("tool_name")), output)
 
     async def on_prompt(self, data: Mapping[str, Any]) -> None:
-        """Look through what the user said."""
+        """Scan what the user said."""
         prompt = data.get("prompt")
         capture = self._capture()
         if isinstance(prompt, str):
@@ -78,7 +78,7 @@ class CaptureHook:
                 await _offered(capture, capture.turn, prompt, "user")
 
     async def on_complete(self, data: Mapping[str, Any]) -> None:  # noqa: ARG002
-        """Look through what the assistant said since the user's last words."""
+        """Scan what the assistant said since the user's last words."""
         context = self._coordinator.get("context")
         capture = self._capture()
         if context is None or capture is None:
@@ -88,7 +88,7 @@ class CaptureHook:
             await _offered(capture, capture.turn, text, "assistant")
 
     async def on_end(self, data: Mapping[str, Any]) -> None:  # noqa: ARG002
-        """Look through the last words, where that is asked for, and store all that waits."""
+        """Scan the last words, if so configured, and store everything that waits."""
         capture = self._capture() if self._last_said else None
         if capture is not None and not capture.config.observe_turn_completions:
             await _offered(capture, capture.session_end, self._last_said)
@@ -96,7 +96,7 @@ class CaptureHook:
             await asyncio.to_thread(opened.flush, _END_SECONDS)
 
     async def close(self) -> None:
-        """Store what waits, and capture nothing more. Again does nothing."""
+        """Store everything that waits, and capture nothing more. May be called again."""
         self._is_closed = True
         captures = list(self._captures.values())
         self._captures.clear()
@@ -104,7 +104,7 @@ class CaptureHook:
             await in_thread(capture.close)
 
     def _capture(self) -> MemoryCapture | None:
-        """Return the capture for the agent that is meant now, or ``None`` where nobody is."""
+        """Return the capture of the session's current agent, or ``None`` if there is none."""
         if self._is_closed:
             return None
         try:
@@ -124,12 +124,12 @@ class CaptureHook:
 
 
 class _Borrowed:
-    """The shared memory as a capture sees it: it may not close what others use."""
+    """The shared memory as a capture sees it: closing it is left to its owner, as others use it."""
 
     def __init__(self, opener: Opener) -> None:
         self._memory = opener()
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever a memory has
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - any attribute of a memory
         return getattr(self._memory, name)
 
     def close(self) -> None:
@@ -137,9 +137,9 @@ class _Borrowed:
 
 
 def output_of(result: object) -> object:
-    """Return what a tool gave back, or ``None`` where it failed.
+    """Return a tool's output, or ``None`` if the tool failed.
 
-    Orchestrators give it as an object, as a mapping with ``success`` and ``output``, or as the text
+    Orchestrators pass it as an object, as a mapping with ``success`` and ``output``, or as the text
     of one of those.
     """
     if isinstance(result, str):
@@ -154,7 +154,7 @@ def output_of(result: object) -> object:
 
 
 def _unwrapped(text: str) -> object:
-    """Read Python's notation of a mapping or a list, in which line breaks are hidden."""
+    """Parse Python's repr of a mapping or a list, in which line breaks are escaped."""
     if not text.startswith(("{", "[")):
         return text
     if len(text) > _LONGEST_LITERAL:
@@ -179,7 +179,7 @@ def quietly(handle: Callable[[Mapping[str, Any]], Awaitable[None]]) -> Handler:
     async def handler(event: str, data: Mapping[str, Any] | None) -> HookResult:
         try:
             await handle(data if isinstance(data, Mapping) else {})
-        except Exception as error:  # noqa: BLE001 - nothing may bring the host down
+        except Exception as error:  # noqa: BLE001 - nothing may crash the host
             logger.warning("capture failed at %s: %s", event, type(error).__name__)
         return HookResult(action="continue")
 
@@ -203,7 +203,7 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
     membership.register(coordinator.hooks, handlers, name="hooks-memory-capture")
 
     async def cleanup() -> None:
-        membership.take_back()  # nothing may come behind what is stored at the end
+        membership.take_back()  # no event may follow the final flush
         try:
             await hook.close()
         finally:

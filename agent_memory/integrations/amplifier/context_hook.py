@@ -1,4 +1,4 @@
-"""``hooks-memory-context``: the scratchpad before the model, once, and again when it changed."""
+"""``hooks-memory-context``: puts the scratchpad before the model, once and after each change."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __amplifier_module_type__ = "hook"
 Role = Literal["system", "user"]
 
 ROLE: Final[Role] = "user"
-"""Who says it, unless it is set: what was recalled is data, and has no system prompt's weight."""
+"""The default role of the text: recalled data must not have the weight of a system prompt."""
 
 
 class Reminder:
     """The scratchpad as text, and whether it has changed since it was last given.
 
-    A scratchpad has changed when its entries have; in which order they were used is no change.
+    It has changed if its entries have; the order in which they were used does not matter.
     ``config`` has the fields of ``MemoryContextConfig``.
     """
 
@@ -34,10 +34,10 @@ class Reminder:
         self._last_seen: object = None
 
     async def changed(self) -> str | None:
-        """Return the text if it has changed, or was never given; else ``None``.
+        """Return the text if it has changed or was never given, else ``None``.
 
-        It is empty where there is nothing to be reminded of. A memory that cannot be read changes
-        nothing; that is logged once. No file is made for an agent who has none.
+        The text is empty if the scratchpad is. A memory that cannot be read counts as unchanged,
+        and is logged once. No file is created for an agent that has none.
         """
         try:
             opener = self._membership.opener()
@@ -46,7 +46,7 @@ class Reminder:
             return None
         except AgentMemoryError as error:
             why = str(error)
-        except Exception as error:  # noqa: BLE001 - nothing may bring the host down
+        except Exception as error:  # noqa: BLE001 - nothing may crash the host
             why = type(error).__name__
         self._membership.warn_once(f"nobody is reminded of anything: {why}")
         return None
@@ -67,9 +67,9 @@ def _entries(memory: MemoryOrSession | None) -> frozenset[tuple[object, ...]]:
 
 
 def split_config(config: Mapping[str, Any], module: str) -> tuple[dict[str, Any], Role]:
-    """Return the settings of the text, and the role in which it is said.
+    """Return the settings of the text, and the role in which it is given.
 
-    What is no setting is left out, and logged.
+    Unknown settings are ignored and logged.
     """
     settings = dict(config)
     role = settings.pop("role", ROLE)
@@ -95,10 +95,10 @@ def _injected(text: str, role: Role) -> HookResult:
 async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = None) -> Cleanup:
     """Register the hook: the text is injected before a request to the model, and not kept.
 
-    The next request does not have it any more, unless the scratchpad has changed by then. Where
-    ``context-memory-scratchpad`` is the context, which shows it all the time, nothing is injected.
-    ``config`` may have the options of the memory (``shared_memory.OPTIONS``), the fields of
-    ``MemoryContextConfig``, and ``role``: ``user`` or ``system``.
+    The next request does not contain it, unless the scratchpad has changed by then. If the
+    session's context is ``context-memory-scratchpad``, which always shows the scratchpad, nothing
+    is injected. ``config`` may have the options of the memory (``shared_memory.OPTIONS``), the
+    fields of ``MemoryContextConfig``, and ``role``: ``user`` or ``system``.
     """
     membership, rest = join(coordinator, config)
     settings, role = split_config(rest, "hooks-memory-context")

@@ -1,8 +1,7 @@
 """``context-memory-scratchpad``: a session's context manager that shows the scratchpad first.
 
-It takes the place of ``context-simple``: it keeps the conversation, and when that grows too long
-for the model it shows a shorter one, of which the whole is kept. ``hooks-memory-context`` gives the
-scratchpad to any other context manager.
+It replaces ``context-simple``: it keeps the whole conversation, and shows the model a shortened one
+when it grows too long. ``hooks-memory-context`` adds the scratchpad to any other context manager.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from agent_memory.integrations.amplifier.shared_memory import is_whole, join, lo
 __amplifier_module_type__ = "context"
 
 _WINDOW: Final = 200_000
-"""Tokens that a model takes, where neither it nor the configuration says."""
+"""Tokens of a model's context, if neither the model nor the configuration says."""
 _FULL: Final = 0.9
 _COMPACTED: Final = 0.6
 _MARGIN: Final = 1_000
@@ -28,9 +27,9 @@ _MARGIN: Final = 1_000
 class ScratchpadContext:
     """The conversation of a session, with the scratchpad after its system messages.
 
-    The scratchpad is read before the first request, and looked at again with each new message of
-    the user. It is part of what the model is shown, never of the messages that are kept. ``window``
-    is the tokens that a model takes that does not say so itself.
+    The scratchpad is read before the first request, and checked again with each new message of the
+    user. It is part of what the model is shown, never of the messages that are kept. ``window`` is
+    the number of tokens to assume for a model that does not report its own.
     """
 
     shows_scratchpad: Final = True
@@ -55,10 +54,10 @@ class ScratchpadContext:
         token_budget: int | None = None,
         provider: object = None,
     ) -> list[dict[str, Any]]:
-        """Return the messages for the model, with the scratchpad, shortened where they must be.
+        """Return the messages for the model, with the scratchpad, shortened if necessary.
 
-        They are shortened at nine tenths of ``token_budget``, else of what the provider's model
-        takes, to six tenths of it: rarely, and then by enough.
+        They are shortened when they exceed nine tenths of ``token_budget`` (default: the context of
+        the provider's model), to six tenths of it: rarely, and then by enough.
         """
         if self._is_new_turn:
             self._is_new_turn = False
@@ -82,12 +81,12 @@ class ScratchpadContext:
         return copy.deepcopy(self._messages)
 
     async def set_messages(self, messages: list[dict[str, Any]]) -> None:
-        """Put these messages in the place of all: a session goes on."""
+        """Replace all messages: a session is resumed."""
         self._messages = [dict(message) for message in messages]
         self._is_new_turn = True
 
     async def clear(self) -> None:
-        """Begin anew; the next request shows the scratchpad again."""
+        """Start over; the next request shows the scratchpad again."""
         self._messages.clear()
         self._is_new_turn = True
 
@@ -107,16 +106,16 @@ class ScratchpadContext:
         }
         try:
             await self._hooks.emit("context:compaction", payload)
-        except Exception as error:  # noqa: BLE001 - who listens may not stop the turn
+        except Exception as error:  # noqa: BLE001 - a listener must not stop the turn
             logger.warning("context:compaction could not be told: %s", type(error).__name__)
         return messages
 
     def _budget(self, provider: object) -> int:
-        """Return the tokens that a request may have, as the provider says."""
+        """Return the tokens that a request may have, according to the provider."""
         for name in ("get_model_info", "get_info"):
             try:
                 info = getattr(provider, name)()
-            except Exception:  # noqa: BLE001, S112 - it says nothing of itself
+            except Exception:  # noqa: BLE001, S112 - it does not report its window
                 continue
             limits = getattr(info, "defaults", None)
             limits = limits if isinstance(limits, Mapping) else vars(info) if info else {}
@@ -130,8 +129,8 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
     """Mount the context manager. Nothing is opened before the first request.
 
     ``config`` may have the options of the memory (``shared_memory.OPTIONS``), the fields of
-    ``MemoryContextConfig``, ``role`` (``user`` or ``system``), and ``max_tokens``: what a model
-    takes that does not say so itself (200,000).
+    ``MemoryContextConfig``, ``role`` (``user`` or ``system``), and ``max_tokens``: the tokens to
+    assume for a model that does not report its own (200,000).
     """
     membership, rest = join(coordinator, config)
     window = rest.pop("max_tokens", _WINDOW)

@@ -11,13 +11,13 @@ from agent_memory import estimate_tokens
 Message = Mapping[str, Any]
 
 _RECENT: Final = 6
-"""Groups of messages at the end that are kept whole, as long as that can be had."""
+"""Groups of messages at the end that are kept whole, as long as they fit."""
 _CUT: Final = 200
-"""Characters that are kept of a tool's result that is shortened."""
+"""Characters that are kept of a tool result that is shortened."""
 
 
 def text_in(message: Message) -> str:
-    """Return the text of a message, without calls of tools, thoughts and images."""
+    """Return the text of a message, without tool calls, thoughts and images."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -42,7 +42,7 @@ def said_since(messages: Sequence[Message], prompt: str) -> list[str]:
 
 
 def tokens_of(messages: Iterable[Message]) -> int:
-    """Estimate the tokens of messages, with all that is in them."""
+    """Estimate the tokens of messages, with everything in them."""
     return sum(
         estimate_tokens(json.dumps(dict(message), default=str, ensure_ascii=False))
         for message in messages
@@ -50,12 +50,12 @@ def tokens_of(messages: Iterable[Message]) -> int:
 
 
 def compacted(messages: Sequence[Message], budget: int) -> list[Message]:
-    """Return messages that fit into ``budget`` tokens, as far as that can be had.
+    """Return messages that fit into ``budget`` tokens, as far as possible.
 
-    First the results of tools are shortened, oldest first, then the oldest messages are left out; a
-    call of tools and its results stay together or go together. What stays: system messages, the
-    user's first and last words, and the last six groups. Where that is still too much, of
-    those all but the last go too.
+    First, tool results are shortened, oldest first; then the oldest messages are left out. A tool
+    call and its results stay together or go together. System messages, the user's first and last
+    words, and the last six groups stay; if that is still too much, all but the last of those six go
+    too.
     """
     groups = grouped(messages)
     if _cost(groups) <= budget:
@@ -70,7 +70,7 @@ def compacted(messages: Sequence[Message], budget: int) -> list[Message]:
 
 
 def grouped(messages: Sequence[Message]) -> list[list[Message]]:
-    """Return messages in groups: a call of tools with the results that follow it, others alone."""
+    """Return messages in groups: a tool call with the results that follow it, others alone."""
     groups: list[list[Message]] = []
     for message in messages:
         if groups and is_result(message) and calls_tools(groups[-1][0]):
@@ -88,7 +88,7 @@ def calls_tools(message: Message) -> bool:
 
 
 def is_result(message: Message) -> bool:
-    """Return whether a message holds what a tool returned."""
+    """Return whether a message holds a tool's result."""
     return message.get("role") in ("tool", "function") or bool(_blocks(message, "tool_result"))
 
 
@@ -103,7 +103,7 @@ def _cost(groups: Iterable[Sequence[Message]]) -> int:
 
 
 def _kept(groups: Sequence[Sequence[Message]], recent: int) -> set[int]:
-    """Return the ids of the first messages of groups that are not left out."""
+    """Return the ids of the first messages of the groups that are kept."""
     heads = [group[0] for group in groups]
     users = [
         message for message in heads if message.get("role") == "user" and not is_result(message)
@@ -126,7 +126,7 @@ def _thinned(groups: Sequence[list[Message]], budget: int, kept: set[int]) -> li
 
 
 def _shortened(groups: Sequence[list[Message]], budget: int, *, spare: int) -> list[list[Message]]:
-    """Shorten what tools returned, oldest first, but in the last ``spare`` groups."""
+    """Shorten tool results, oldest first, except in the last ``spare`` groups."""
     left = _cost(groups)
     result = []
     for place, group in enumerate(groups):

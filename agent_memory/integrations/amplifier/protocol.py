@@ -1,4 +1,4 @@
-"""What is used of ``amplifier-core``: the only module here that imports it."""
+"""The part of ``amplifier-core`` used here: the only module here that imports it."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ except ModuleNotFoundError as error:
 __all__ = ["Cleanup", "Coordinator", "HookResult", "Hooks", "ToolResult", "in_thread"]
 
 Cleanup = Callable[[], Awaitable[None]]
-"""What a ``mount`` returns: it is awaited when the session ends, and may be called again."""
+"""The return value of ``mount``: awaited when the session ends, and may be called again."""
 
 
 class Hooks(Protocol):
-    """The registry of hooks of a session."""
+    """A session's registry of hooks."""
 
     def register(
         self, event: str, handler: object, priority: int = 0, name: str | None = None
     ) -> Callable[[], object]:
-        """Register a handler, and return what takes it back."""
+        """Register a handler, and return a function that unregisters it."""
         ...
 
     async def emit(self, event: str, data: dict[str, Any]) -> object:
-        """Tell all handlers of an event."""
+        """Send an event to all handlers."""
         ...
 
 
@@ -57,11 +57,11 @@ class Coordinator(Protocol):
         ...
 
     async def mount(self, mount_point: str, module: object, name: str | None = None) -> None:
-        """Put a module in its place."""
+        """Mount a module at a mount point."""
         ...
 
     def get(self, mount_point: str, name: str | None = None) -> Any:  # noqa: ANN401
-        """Return what is mounted there."""
+        """Return what is mounted at a mount point."""
         ...
 
     def get_capability(self, name: str) -> object:
@@ -78,5 +78,5 @@ class Coordinator(Protocol):
 
 
 async def in_thread(work: Callable[[], None]) -> None:
-    """Run something in another thread to its end, even where the waiting is cancelled."""
+    """Run a function in another thread to its end, even if the awaiting task is cancelled."""
     await asyncio.shield(asyncio.to_thread(work))

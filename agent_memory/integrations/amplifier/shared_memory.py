@@ -1,8 +1,8 @@
-"""One open memory for all modules of a session, opened when it is first needed.
+"""One open memory for all modules of a session, opened on first use.
 
-The modules of a session find each other by the capability ``memory.store``. What the mount plan
-says of the memory to one of them (``agent_id``, ``storage_root``, …) holds for the others too,
-unless they are told otherwise.
+The modules of a session find each other by the capability ``memory.store``. Options of the memory
+that the mount plan gives to one of them (``agent_id``, ``storage_root``, …) apply to the others
+too, unless they have their own.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _LAST_WORDS_SECONDS: Final = 2.0
 _FIRST: Final = -100
-"""The place among the hooks of one event: before capture, which asks whose memory it is."""
+"""The priority among the hooks of one event: before capture, which asks whose memory it is."""
 _ACTIVATED: Final = (
     "Memory is enabled for this session, as the user asked: you are {name}. Confirm that in a"
     ' sentence: "Memory enabled. I\'m {name}."'
@@ -43,8 +43,8 @@ _ACTIVATED: Final = (
 class EventBridge:
     """Emits a memory's events as hook events of the same name, in the session's loop.
 
-    It is called in whatever thread the memory is used, and never makes it wait. After ``close``,
-    and where the loop has ended, nothing is emitted.
+    It is called in whichever thread uses the memory, and never makes it wait. After ``close``, and
+    once the loop has ended, nothing is emitted.
     """
 
     def __init__(self, hooks: Hooks) -> None:
@@ -54,19 +54,19 @@ class EventBridge:
         self._is_closed = False
 
     def attach(self) -> None:
-        """Emit in the loop that runs now: a host may use a session in one after another."""
+        """Emit in the running loop: a host may use a session in one loop after another."""
         self._loop = asyncio.get_running_loop()
 
     def __call__(self, event: MemoryEvent) -> None:
-        """Emit an event, soon."""
+        """Schedule the emission of an event."""
         if self._loop is None or self._is_closed:
             return
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._begin, event.name, event.payload())
 
     async def close(self) -> None:
-        """Wait for what is being emitted, two seconds at most, and emit nothing more."""
-        await asyncio.sleep(0)  # what was told just now begins
+        """Wait for what is being emitted, at most two seconds, and emit nothing more."""
+        await asyncio.sleep(0)  # lets events that were just scheduled begin
         self._is_closed = True
         here = {task for task in self._tasks if task.get_loop() is asyncio.get_running_loop()}
         if here:
@@ -89,7 +89,7 @@ class EventBridge:
 logger: Final = logging.getLogger("agent_memory.amplifier")
 
 STORE_CAPABILITIES: Final = ("memory.store", "agent_memory.store")
-"""Where a session's memories are found; the second where somebody else has the first."""
+"""Where a session's memories are registered; the second is used if the first is taken."""
 OPTIONS: Final = frozenset(
     {
         "agent_id",
@@ -102,12 +102,12 @@ OPTIONS: Final = frozenset(
         *MemoryToolConfig.model_fields,
     }
 )
-"""What a module's configuration may say of the memory; ``MemoryToolConfig`` has the most of it.
+"""The options of the memory in a module's configuration, most of them from ``MemoryToolConfig``.
 
-``of_parent`` means the memory of the session that delegated to this one. ``spoken_activation`` says
-whether a user may name the agent, where nobody else does (``True``). ``user_id`` and ``run_id``
-mean what is about this user, and of this run, alone. ``embedder`` is a name,
-``event_text`` puts the text of queries and memories into events.
+``of_parent`` selects the memory of the session that delegated to this one. ``spoken_activation``
+says whether a user may name the agent if nobody else does (``True``). ``user_id`` and ``run_id``
+limit it to what is about this user, and of this run. ``embedder`` is a name; ``event_text`` puts
+the text of queries and memories into events.
 """
 _SCOPE: Final = ("user_id", "run_id")
 _NO_SETTINGS: Final = frozenset({"agent_id", "of_parent", "spoken_activation", *_SCOPE})
@@ -133,7 +133,7 @@ class SessionMemories:
         )
 
     def join(self, options: Mapping[str, Any]) -> Membership:
-        """Take a module in, with what its configuration says of the memory."""
+        """Add a module, with the options of the memory in its configuration."""
         for name, value in options.items():
             self._options.setdefault(name, value)
         membership = Membership(self, options)
@@ -141,7 +141,7 @@ class SessionMemories:
         return membership
 
     async def leave(self, membership: Membership) -> None:
-        """Let a module go. The last one closes what was opened."""
+        """Remove a module. The last one closes what was opened."""
         self._members.discard(membership)
         if self._members or self._is_closed:
             return
@@ -155,11 +155,11 @@ class SessionMemories:
         await self.events.close()
 
     def options(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what holds for a module: its own options, then those of the others."""
+        """Return the options for a module: the others' options, overridden by its own."""
         return {**self._options, **own}
 
     def agent_id(self, options: Mapping[str, Any]) -> str:
-        """Return whose memory is meant. Raises ``MissingAgentIdentity``."""
+        """Return the agent whose memory is meant. Raises ``MissingAgentIdentity``."""
         coordinator = self._coordinator
         if coordinator is None:
             raise StorageClosed("the session has ended, and its memory is closed")
@@ -178,7 +178,7 @@ class SessionMemories:
         return parent.agent_id(parent.options({}))
 
     async def _listen(self, event: str, data: Mapping[str, Any] | None) -> HookResult:  # noqa: ARG002
-        """Give the session the identity that its user says, and have the model confirm it."""
+        """Give the session the identity that its user states, and have the model confirm it."""
         prompt = data.get("prompt") if isinstance(data, Mapping) else None
         name = spoken_agent_id(prompt) if isinstance(prompt, str) else None
         if name is None or not self._activate(name):
@@ -192,8 +192,8 @@ class SessionMemories:
     def _activate(self, name: str) -> bool:
         """Return whether the session's memory is now that of the agent whom its user named.
 
-        What the host says of the identity is not overruled. What a delegated session is asked is
-        said by a model, and names nobody.
+        An identity from the host is not overridden. In a delegated session the prompt comes from a
+        model, and names nobody.
         """
         coordinator, options = self._coordinator, self.options({})
         if (
@@ -246,7 +246,7 @@ class SessionMemories:
 
 
 class Membership:
-    """A module's part in the memories of its session."""
+    """A module's share in the memories of its session."""
 
     def __init__(self, memories: SessionMemories, options: Mapping[str, Any]) -> None:
         self._memories = memories
@@ -260,9 +260,9 @@ class Membership:
         return self._memories.session_id
 
     def opener(self) -> Opener:
-        """Return what opens the memory that is meant now. Call it in the session's loop.
+        """Return what opens the session's current memory. Call it in the session's loop.
 
-        Raises ``MissingAgentIdentity`` where nobody says whose it is.
+        Raises ``MissingAgentIdentity`` if no agent is named.
         """
         self._memories.events.attach()
         options = self._memories.options(self._own)
@@ -278,24 +278,24 @@ class Membership:
         ]
 
     def warn_once(self, message: str) -> None:
-        """Log what the module cannot do, the first time."""
+        """Log what the module cannot do, the first time only."""
         if message not in self._warnings:
             logger.warning("%s", message)
         self._warnings.add(message)
 
     def take_back(self) -> None:
-        """Take the handlers back. Again does nothing."""
+        """Unregister the handlers. May be called again."""
         while self._taken_back:
             self._taken_back.pop()()
 
     async def leave(self) -> None:
-        """Take the handlers back, and let go of the memory. Again does nothing."""
+        """Unregister the handlers, and release the memory. May be called again."""
         self.take_back()
         await self._memories.leave(self)
 
 
 class Opener:
-    """Opens an agent's memory, or returns the one that is open: a function for any thread."""
+    """Opens an agent's memory, or returns the open one. May be called in any thread."""
 
     def __init__(
         self,
@@ -312,7 +312,7 @@ class Opener:
     def __call__(self) -> MemoryOrSession:
         """Return the open memory, or the session of one user or run.
 
-        It must not be closed: others use it too. Raises ``InvalidSession`` for ids that cannot be.
+        Do not close it: others use it too. Raises ``InvalidSession`` for invalid ids.
         """
         memory = self._memories.opened(self.agent_id, self._settings)
         return memory.session(self._scope) if self._scope else memory
@@ -323,7 +323,7 @@ class Opener:
 
 
 def join(coordinator: Coordinator, config: object) -> tuple[Membership, dict[str, Any]]:
-    """Take a module into its session's memories; with it return the rest of its configuration."""
+    """Join a module to its session's memories; return that and the rest of its configuration."""
     settings = dict(config) if isinstance(config, Mapping) else {}
     options = {str(name): settings.pop(name) for name in list(settings) if name in OPTIONS}
     if not isinstance(options.get("spoken_activation", True), bool):
@@ -332,14 +332,14 @@ def join(coordinator: Coordinator, config: object) -> tuple[Membership, dict[str
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Return whether a setting is a whole number, as ``true`` is none."""
+    """Return whether a setting is an integer; ``true`` is not."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def agent_name_of(coordinator: Coordinator) -> str:
-    """Return the agent's name in the metadata of the session, as an agent id, or an empty text.
+    """Return the agent's name in the session's metadata as an agent id, or an empty string.
 
-    Agents of bundles are called ``bundle:agent``, which no agent id can be.
+    Agents of bundles are named ``bundle:agent``, which is not a valid agent id.
     """
     metadata = _session_of(coordinator).get("metadata")
     name = metadata.get("agent_name") if isinstance(metadata, Mapping) else None
@@ -368,7 +368,7 @@ def _memories_of(coordinator: Coordinator) -> SessionMemories:
 
 
 def _arguments(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return options as ``AgentMemory`` takes them."""
+    """Return options as arguments of ``AgentMemory``."""
     config = {name: options[name] for name in options if name in MemoryToolConfig.model_fields}
     arguments: dict[str, Any] = {"config": config}
     for name in ("embedder", "event_text"):

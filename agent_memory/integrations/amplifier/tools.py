@@ -1,4 +1,4 @@
-"""``tool-memory-semantic``: the tools on an agent's memory, as Amplifier's."""
+"""``tool-memory-semantic``: the tools for an agent's memory, as Amplifier tools."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class MemoryTool:
             limit["default"] = min(limit["default"], most_results)
 
     async def execute(self, input: Mapping[str, Any]) -> ToolResult:  # noqa: A002 - the protocol's
-        """Run the tool, off the loop. What goes wrong is in the result: it never raises."""
+        """Run the tool outside the event loop. Never raises: a failure is in the result."""
         tools = MemoryTools(self._memory(), most_results=self._most_results)
         result = await tools.acall(self.name, _without_orchestration(input))
         if result.success:
@@ -52,7 +52,7 @@ class MemoryTool:
 
 
 def _without_orchestration(arguments: object) -> dict[str, Any]:
-    """Return what the model sent, without what orchestrators add (``_tool_call_id``)."""
+    """Return the model's arguments, without those that orchestrators add (``_tool_call_id``)."""
     if not isinstance(arguments, Mapping):
         return {}
     return {name: value for name, value in arguments.items() if not str(name).startswith("_")}
@@ -62,8 +62,8 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
     """Mount the tools. Nothing is opened before one of them is used.
 
     ``config`` may have the options of the memory (``shared_memory.OPTIONS``), ``tools``, a list of
-    the names to mount instead of all, and ``max_query_results``, the most that a search or a
-    list returns (20, and 100 at most).
+    the names to mount instead of all, and ``max_query_results``, the most that a search or a list
+    returns (default 20, at most 100).
     """
     membership, rest = join(coordinator, config)
     known = [tool.name for tool in TOOLS]

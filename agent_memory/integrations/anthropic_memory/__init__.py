@@ -1,8 +1,8 @@
-"""Anthropic's memory tool over one agent's memory. It needs the extra ``anthropic``.
+"""Anthropic's memory tool for one agent's memory. It needs the extra ``anthropic``.
 
 ``AgentMemoryTool`` is for the client, ``AsyncAgentMemoryTool`` for the asynchronous one. The model
-sees files under ``/memories``; each is a memory in the agent's file, so that it is found by our
-searches, exported, kept in the history and undone like any other.
+sees files under ``/memories``; each is a memory in the agent's file, so it can be searched,
+exported and undone, and is in the history, like any other.
 """
 
 from agent_memory.integrations.registry import missing_package

@@ -1,4 +1,4 @@
-"""The memory tool's commands, and what they say to the model: its contract, word by word."""
+"""The memory tool's commands and their answers to the model, word by word as in its contract."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 _MOST_LINES: Final = 999_999
 _AROUND: Final = 2
-"""Lines that are shown before and after a change."""
+"""Lines shown before and after a change."""
 
 
 class Commands:
-    """What the model may do. Each command returns its answer, or raises ``ToolError``.
+    """The commands of a model. Each returns its answer or raises ``ToolError``.
 
-    ``command`` has the model's arguments as attributes, and nothing is known of them but that.
+    ``command`` has the model's arguments as attributes; they are not validated.
     """
 
     def __init__(self, memory: MemoryOrSession) -> None:
         self._files = Files(memory)
 
     def run(self, name: str, command: object = None) -> str:
-        """Do one of the commands below. An error of the memory is told as a ``ToolError``."""
+        """Run one of the commands below. An error of the memory becomes a ``ToolError``."""
         try:
             answer: str = getattr(self, f"_{name}")(command)
         except AgentMemoryError as error:
@@ -95,7 +95,7 @@ class Commands:
 
 
 def _text(command: object, name: str) -> str:
-    """Return an argument that is a text: nobody has looked at what the model sent."""
+    """Return an argument that must be a string: the model's arguments are not validated."""
     value = getattr(command, name, None)
     if not isinstance(value, str):
         raise ToolError(f"Invalid `{name}` parameter: give a text.")
@@ -118,7 +118,7 @@ def _replaced(text: str, old: str, new: str, path: str) -> str:
 
 
 def _lines_with(text: str, part: str) -> Iterable[int]:
-    """Yield the number of the line for each occurrence of a part."""
+    """Yield the line number of each occurrence of a part."""
     line, counted, at = 1, 0, text.find(part)
     while at >= 0:
         line += text.count("\n", counted, at)
@@ -140,7 +140,7 @@ def _inserted(text: str, line: int, added: str) -> str:
 
 
 def _numbered(text: str, view_range: object, path: str) -> str:
-    """Return a file's lines with their numbers: all, or from the first to the last of a range."""
+    """Return a file's lines with their numbers: all, or those of a range."""
     lines = text.split("\n")
     if len(lines) > _MOST_LINES:
         raise ToolError(f"File {path} exceeds maximum line limit of {_MOST_LINES:,} lines.")
@@ -151,7 +151,7 @@ def _numbered(text: str, view_range: object, path: str) -> str:
     )
 
 
-def _ends(view_range: Any, count: int) -> tuple[int, int]:  # noqa: ANN401 - what the model sent
+def _ends(view_range: Any, count: int) -> tuple[int, int]:  # noqa: ANN401 - from the model
     if not view_range:
         return 1, count
     if not isinstance(view_range, list) or not all(isinstance(end, int) for end in view_range):
@@ -167,7 +167,7 @@ def _with_numbers(lines: Sequence[str], first: int) -> str:
 
 
 def _listing(files: Iterable[File], place: str, path: str) -> str:
-    """Return what is in a directory, two levels deep, each with its size: hidden files are not."""
+    """Return the contents of a directory, two levels deep, with sizes, without hidden files."""
     sizes: dict[tuple[str, ...], int] = {}
     folders: set[tuple[str, ...]] = set()
     total = 0
@@ -192,7 +192,7 @@ def _listing(files: Iterable[File], place: str, path: str) -> str:
 
 
 def _size(count: int) -> str:
-    """Return a number of bytes as people write it: ``512B``, ``1.5K``, ``4K``."""
+    """Return a human-readable number of bytes: ``512B``, ``1.5K``, ``4K``."""
     size, unit = float(count), "B"
     for larger in "KMG":
         if size < 1024:

@@ -1,8 +1,8 @@
-"""Files as memories: one memory a file, whose metadata tells its path.
+"""Files as memories: one memory for each file, with the path in its metadata.
 
-The content of the memory is the text of the file. Where it cannot be (an empty file, one of over
-10,000 characters) the exact text stands in the metadata, and the content is what searches find.
-A directory is there as long as there is a file in it.
+The memory's content is the text of the file. If it cannot be (an empty file, one of over 10,000
+characters), the exact text is in the metadata, and the content is what searches find. A directory
+exists as long as there is a file in it.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession
 
 MAX_FILE_LENGTH: Final = 1_000_000
-"""Characters of a file. Storing that many takes 0.1 s."""
+"""The most characters of a file. Storing that many takes 0.1 s."""
 
 _PATH: Final = "anthropic_path"
 _TEXT: Final = "anthropic_text"
 _ALL: Final = 2**62
 _TRIES: Final = 100
-"""How often something is tried anew when others change the same file meanwhile."""
+"""The most attempts while others change the same file."""
 
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file as it was read: where it is, what it says, and which version of which memory."""
+    """A file as it was read: its path, its text, and the version of its memory."""
 
     place: str
     text: str
@@ -46,7 +46,7 @@ class File:
 class Files:
     """The files in an agent's memory, or in a session of it.
 
-    What cannot be done is ``ToolError``, and changes nothing.
+    A failure is ``ToolError``, and changes nothing.
     """
 
     def __init__(self, memory: MemoryOrSession) -> None:
@@ -55,33 +55,33 @@ class Files:
     # Reading ----------------------------------------------------------------------------------
 
     def file(self, place: str) -> File | None:
-        """Return the file at a place, or ``None``."""
+        """Return the file at a path, or ``None``."""
         memory = self._memory.get(self._file_id(place))
         if memory is not None and (file := _file_of(memory)) and file.place == place:
             return file
         return next(iter(self._at([place])), None)
 
     def _file_id(self, place: str) -> str:
-        """Return the id that the memory of a new file has: two that make the same one meet there.
+        """Return the memory id of a new file: two writers who create the same file meet there.
 
-        Sessions have files of the same names, each under ids of its own.
+        Files of the same name in different sessions have different ids.
         """
         digest = hashlib.sha256(place.encode()).hexdigest()[:32]
         return f"{self._memory.id_prefix}anthropic-{digest}"
 
     def under(self, place: str) -> list[File]:
-        """Return the files in a directory and in those below it."""
+        """Return the files in a directory and its subdirectories."""
         return self._where({"gte": f"{place}/", "lt": f"{place}0"})  # 0 comes after the slash
 
     def is_taken(self, place: str) -> bool:
-        """Return whether there is a file or a directory."""
+        """Return whether a file or a directory exists."""
         return place == ROOT or self.file(place) is not None or bool(self.under(place))
 
     def _at(self, places: Iterable[str]) -> list[File]:
         return self._where({"in": list(places)})
 
     def _where(self, condition: dict[str, Any]) -> list[File]:
-        """Return the files whose path is like that, archived ones too: they are still there."""
+        """Return the files whose path meets a condition; archived ones too: they still exist."""
         filters = {"custom_filters": {_PATH: condition}, "archived": None}
         rows = self._memory.list_recent(_ALL, filters=filters)
         return [file for memory in rows if (file := _file_of(memory))]
@@ -89,7 +89,7 @@ class Files:
     # Writing ----------------------------------------------------------------------------------
 
     def create(self, place: str, text: str, *, called: str) -> None:
-        """Make a file; ``called`` is its path as the model wrote it, here and below."""
+        """Create a file; ``called`` is its path as the model wrote it, here and below."""
         _refuse_text(text, called)
         self._refuse_parents(place)
         if self.is_taken(place):
@@ -97,15 +97,15 @@ class Files:
         now = now_utc()
         made = self._stored(place, text, now)
         twins = self._at([place])
-        if len(twins) > 1:  # another came there at the same moment
+        if len(twins) > 1:  # another writer created it at the same moment
             self._memory.delete(made)
         if len(twins) != 1 or twins[0].memory.timestamp != now:
             raise ToolError(f"File {called} already exists")
 
     def edit(self, place: str, change: Callable[[str], str], *, called: str) -> tuple[str, str]:
-        """Replace the text of a file by what ``change`` makes of it; return both.
+        """Replace the text of a file by ``change`` of it; return both.
 
-        When another process changes the file meanwhile, it is done anew with what that left.
+        If another process changes the file meanwhile, ``change`` is applied again to the new text.
         """
         for _ in range(_TRIES):
             file = self.file(place)
@@ -119,7 +119,7 @@ class Files:
         raise ToolError(f"{called} is being changed by others all the time: try again")
 
     def delete(self, place: str, *, called: str) -> None:
-        """Delete a file, or a directory with all that is in it."""
+        """Delete a file, or a directory with everything in it."""
         for _ in range(_TRIES):
             files = self._at([place]) or self.under(place)
             if not files:
@@ -151,9 +151,9 @@ class Files:
             self._moved(moved, new + moved.place.removeprefix(old), called=called)
 
     def _stored(self, place: str, text: str, now: datetime) -> str:
-        """Store a new file and return the id: that of its path, or the next that is free.
+        """Store a new file and return its id: that of its path, or the next free one.
 
-        Who stores the same text under the same id is told nothing: ``now`` tells who it was.
+        Storing the same text under the same id again raises nothing: ``now`` tells who stored it.
         """
         for count in range(_TRIES):
             memory_id = self._file_id(place) + (f"-{count}" if count else "")
@@ -170,7 +170,7 @@ class Files:
         raise ToolError(f"{place} is being changed by others all the time: try again")
 
     def _moved(self, file: File, place: str, *, called: tuple[str, str]) -> None:
-        """Give a file another path, unless another file came there at the same moment."""
+        """Give a file another path, unless another file was created there at the same moment."""
         origin = file.place
         for _ in range(_TRIES):
             if self._replaced(file, place, file.text):
@@ -187,7 +187,7 @@ class Files:
             raise ToolError(f"The destination {called[1]} already exists")
 
     def _replaced(self, file: File, place: str, text: str) -> bool:
-        """Write a file if it is still what was read; return whether it is."""
+        """Write a file if it has not changed since it was read; return whether it was written."""
         try:
             self._memory.update(
                 file.memory.id,
@@ -205,7 +205,7 @@ class Files:
         return True
 
     def _deleted(self, files: Iterable[File]) -> bool:
-        """Delete files, all or none; return whether all were still there."""
+        """Delete files, all or none; return whether all still existed."""
         try:
             self._memory.delete_many([file.memory.id for file in files])
         except MemoryNotFound:
@@ -213,7 +213,7 @@ class Files:
         return True
 
     def _refuse_parents(self, place: str) -> None:
-        """Raise ``ToolError`` where a directory on the way to a place is a file."""
+        """Raise ``ToolError`` if a directory on the way to a path is a file."""
         parents = parents_of(place)
         if parents and (files := self._at(parents)):
             raise ToolError(f"The path {files[0].place} is a file, not a directory")
@@ -223,7 +223,7 @@ _NOT_THERE: Final = "does not exist. Please provide a valid path."
 
 
 def _file_of(memory: Memory) -> File | None:
-    """Return the file that a memory is, or ``None`` if it is none."""
+    """Return a memory as a file, or ``None`` if it is not one."""
     place, text = memory.metadata.get(_PATH), memory.metadata.get(_TEXT)
     if not isinstance(place, str):
         return None
@@ -231,7 +231,7 @@ def _file_of(memory: Memory) -> File | None:
 
 
 def _fields(place: str, text: str, metadata: dict[str, Any]) -> dict[str, Any]:
-    """Return a file as the fields of a memory; what else its metadata has stays."""
+    """Return a file as the fields of a memory; its other metadata is kept."""
     content = searchable(text, name=place)
     others = {key: value for key, value in metadata.items() if key not in (_PATH, _TEXT)}
     exact = {} if content == text else {_TEXT: text}
@@ -239,7 +239,7 @@ def _fields(place: str, text: str, metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refuse_text(text: str, called: str) -> None:
-    """Raise ``ToolError`` for a text that no file can have."""
+    """Raise ``ToolError`` for a text that a file cannot have."""
     if len(text) > MAX_FILE_LENGTH:
         raise ToolError(
             f"The file {called} would have {len(text):,} characters: {MAX_FILE_LENGTH:,} are the"
@@ -256,11 +256,11 @@ _LONGEST: Final = 1_000
 
 
 def place_of(path: object) -> str:
-    """Return a path in its plain form: ``/memories`` or under it, without ``.`` and ``..``.
+    """Return a path in its normal form: ``/memories`` or under it, without ``.`` and ``..``.
 
-    Raises ``ToolError`` for a path elsewhere, or that would be one for whoever decodes its ``%2e``
-    or takes a backslash for a slash; for one that has characters that cannot be shown, and for one
-    of over 1,000 characters.
+    Raises ``ToolError`` for a path elsewhere, or one that would lead elsewhere if ``%2e`` were
+    decoded or a backslash taken for a slash; for one with unprintable characters, and for one of
+    over 1,000 characters.
     """
     if not isinstance(path, str):
         raise ToolError(f"Path must start with {ROOT}, got: {path!r:.200}")
@@ -276,13 +276,13 @@ def place_of(path: object) -> str:
 
 
 def parents_of(place: str) -> list[str]:
-    """Return the directories that a place stands in, but for the root."""
+    """Return the directories above a path, except the root."""
     parts = place.split("/")
     return ["/".join(parts[:count]) for count in range(3, len(parts))]
 
 
 def _plain(path: str, original: str) -> str:
-    """Return a path without what says nothing, or refuse it; ``original`` is as it was written."""
+    """Return a path without redundant parts, or refuse it; ``original`` is as it was written."""
     if path != ROOT and not path.startswith(f"{ROOT}/"):
         raise ToolError(f"Path must start with {ROOT}, got: {original}")
     parts: list[str] = []

@@ -25,18 +25,17 @@ if TYPE_CHECKING:
 class AgentMemoryTool(BetaAbstractMemoryTool):
     """Anthropic's memory tool with its files in an agent's memory.
 
-    Give it to ``client.beta.messages.tool_runner(tools=[AgentMemoryTool(memory)], …)``. ``memory``
-    is open, and stays so; of a session of it (``memory.session(…)``) each user has files of their
-    own. ``cache_control`` is the client's.
+    Pass it to ``client.beta.messages.tool_runner(tools=[AgentMemoryTool(memory)], …)``. ``memory``
+    is open, and stays so; with a session of it (``memory.session(…)``) each user has their own
+    files. ``cache_control`` is the client's.
 
-    A file has 1,000,000 characters at most, and all that is text but NUL. It is one memory: found
-    by its words with ``AgentMemory.search`` (of one of over 10,000 characters by those that have
-    room in a content), archived files too are there for the model. Other memories of the agent are
-    no files, and are left alone. What fails is ``ToolError``, with the message that the model is
-    to see, and changes nothing.
+    A file has at most 1,000,000 characters, any but NUL. It is one memory, found by
+    ``AgentMemory.search`` by its words (if it has over 10,000 characters, by those that fit into a
+    content); the model sees archived files too. Other memories of the agent are not files, and are
+    left alone. A failure is ``ToolError`` with the message for the model, and changes nothing.
 
-    A command is one transaction, but for renaming a directory, whose files are moved one after the
-    other. When several processes edit a file at once, no edit is lost. A directory is there as long
+    A command is one transaction, except renaming a directory, whose files are moved one after the
+    other. When several processes edit a file at once, no edit is lost. A directory exists as long
     as there is a file in it; its size is that of its files.
     """
 
@@ -50,15 +49,15 @@ class AgentMemoryTool(BetaAbstractMemoryTool):
         self._commands = Commands(memory)
 
     def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Show a file with numbered lines, or what is in a directory."""
+        """Show a file with numbered lines, or the contents of a directory."""
         return self._commands.run("view", command)
 
     def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a file that is not there yet."""
+        """Create a file that does not exist yet."""
         return self._commands.run("create", command)
 
     def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that stands once in a file."""
+        """Replace a text that occurs once in a file."""
         return self._commands.run("str_replace", command)
 
     def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:
@@ -91,15 +90,15 @@ class AsyncAgentMemoryTool(BetaAsyncAbstractMemoryTool):
         self._commands = Commands(memory)
 
     async def view(self, command: BetaMemoryTool20250818ViewCommand) -> str:
-        """Show a file with numbered lines, or what is in a directory."""
+        """Show a file with numbered lines, or the contents of a directory."""
         return await run_sync(self._commands.run, "view", command)
 
     async def create(self, command: BetaMemoryTool20250818CreateCommand) -> str:
-        """Make a file that is not there yet."""
+        """Create a file that does not exist yet."""
         return await run_sync(self._commands.run, "create", command)
 
     async def str_replace(self, command: BetaMemoryTool20250818StrReplaceCommand) -> str:
-        """Replace a text that stands once in a file."""
+        """Replace a text that occurs once in a file."""
         return await run_sync(self._commands.run, "str_replace", command)
 
     async def insert(self, command: BetaMemoryTool20250818InsertCommand) -> str:

@@ -1,3 +1,3 @@
-"""Capture: what is worth keeping of what tools return and people say is stored by itself."""
+"""Automatic capture: stores what is worth keeping from tool output and conversation."""
 
 from agent_memory.integrations.capture.capture import *  # noqa: F403

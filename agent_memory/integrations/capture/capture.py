@@ -1,8 +1,8 @@
-"""Capture: what tools return and what is said is looked through, and what matters is stored.
+"""``MemoryCapture``: scans tool output and conversation, and stores what matters.
 
-Framework-free: a host calls ``tool_output``, ``turn`` and ``session_end`` with what it has, and
-``close`` at the end. No call raises, and with ``async_capture`` none waits for the disk or for an
-embedder.
+Framework-independent: a host passes what it has to ``tool_output``, ``turn`` and ``session_end``,
+and calls ``close`` at the end. No call raises, and with ``async_capture`` none waits for the disk
+or an embedder.
 """
 
 from __future__ import annotations
@@ -37,51 +37,51 @@ __all__ = ["CaptureReport", "MemoryCapture"]
 
 _OUR_TOOLS: Final = re.compile(r"(?:^|[^A-Za-z0-9]|__)memory_\w+$")
 _SHORT: Final = 4_000
-"""Characters of a text that is looked through at once, if few places in it promise anything."""
+"""Texts of up to this many characters are scanned at once, if few places in them look promising."""
 _SHORT_FOR_ANY_PATTERN: Final = 500
 _FEW: Final = 2
 _MOST_WAITING: Final = 50_000_000
-"""Characters of texts that may wait to be looked through."""
+"""The most characters of text that may wait to be scanned."""
 _CLOSING_SECONDS: Final = 30.0
 _NAME: Final = re.compile(r"[^\w.:/@-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text that is looked through in the background."""
+    """A text to be scanned in the background."""
 
     text: str
     source: str
 
 
 class MemoryCapture:
-    """Captures observations from what a session's tools return and what is said in it.
+    """Captures observations from a session's tool output and conversation.
 
     ``memory`` is where they are stored, or a function that opens it: it is called in the
-    background, for the first observation, and what it opened is closed by ``close``. ``session_id``
-    is what the memories are signed with, and the one that limits count for: unless it is given,
-    that of the memory, else ``AGENT_MEMORY_SESSION``, else a new one. ``config`` says what is
-    looked for, from where, and how much is kept.
+    background, for the first observation, and ``close`` closes what it opened. ``session_id`` is
+    recorded in the memories, and limits apply to it; the default is that of the memory, else
+    ``AGENT_MEMORY_SESSION``, else a new one. ``config`` says what to look for, where, and how much
+    to keep.
 
-    A memory that was captured has the observation's type as its category, keywords as tags, and
-    ``source`` (``tool:bash``, ``turn:user``), ``confidence`` and ``auto_captured`` in its metadata.
-    What is there already in the same words is not stored again, nor what was recalled within the
-    hour and printed, nor anything from tools that are called ``memory_…``, nor what stands between
-    the marks of ``render_memories``. Only what the user says takes back what was said since.
+    A captured memory has the observation's type as its category, keywords as tags, and ``source``
+    (``tool:bash``, ``turn:user``), ``confidence`` and ``auto_captured`` in its metadata. Not stored
+    are: text that is already stored in the same words, text that was recalled within the hour and
+    printed, anything from tools named ``memory_…``, and anything between the marks of
+    ``render_memories``. Only the user's words can supersede something said since.
 
-    Secrets are masked, whatever the file's setting; where that is ``refuse``, the sentence is not
-    stored. Nobody looked at these texts before they were stored, so ``warn`` and ``keep`` are not
+    Secrets are masked, whatever the file's setting; if that is ``refuse``, the sentence is not
+    stored. Nobody reviews these texts before they are stored, so ``warn`` and ``keep`` are not
     enough.
 
-    With ``async_capture`` a thread in the background does the work; at most ``queue_size``
-    observations and long texts wait for it. What does not fit is counted, and logged once. A file
-    that is locked or full is tried again for some seconds. Without ``async_capture`` an observation
-    is stored before the call returns, or counted as failed at the first error.
+    With ``async_capture`` a background thread does the work; at most ``queue_size`` observations
+    and long texts wait for it. The rest is counted as dropped, and logged once. If the file is
+    locked or full, storing is retried for some seconds. Without ``async_capture`` an observation is
+    stored before the call returns, or counted as failed at the first error.
 
-    It may be shared by threads. A forked child begins with an empty queue and no counts, and closes
-    its own. Use it as a context manager, or call ``close``; at the interpreter's end that is done.
+    Threads may share it. A forked child starts with an empty queue and no counts, and closes its
+    own. Use it as a context manager, or call ``close``; at the interpreter's exit it closes itself.
 
-    Raises ``ValidationError`` for a config or a session that cannot be; nothing else ever raises.
+    Raises ``ValidationError`` for an invalid config or session; nothing else ever raises.
     """
 
     def __init__(
@@ -101,46 +101,46 @@ class MemoryCapture:
         self._end = weakref.finalize(self, self._engine.close, _CLOSING_SECONDS)
 
     def tool_output(self, tool: str, result: object) -> int:
-        """Look through what a tool returned, and return how many observations were queued.
+        """Scan a tool's output, and return how many observations were queued.
 
-        ``result`` may be a text, a mapping, a list or an object: the texts in it are found. Those
-        over 4,000 characters, and those that promise several observations, are looked through in
-        the background: what they give is not in the number, but in ``report``.
+        ``result`` may be a string, a mapping, a list or an object: all strings in it are scanned.
+        Texts of over 4,000 characters, and those that promise several observations, are scanned in
+        the background: their observations are not in the returned number, but in ``report``.
         """
         if not self.config.observe_tool_outputs or is_our_tool(tool):
             return 0
         return self._engine.offer(result, source_of_tool(tool))
 
     def turn(self, text: str, role: str = "assistant") -> int:
-        """Look through what the ``role`` said, as ``tool_output`` does."""
+        """Scan what the ``role`` said, as ``tool_output`` does."""
         if not self.config.observe_turn_completions:
             return 0
         return self._engine.offer(text, f"turn:{_named(role)}")
 
     def session_end(self, text: str) -> int:
-        """Look through what is said of a session at its end, as ``tool_output`` does."""
+        """Scan the text that concludes a session, as ``tool_output`` does."""
         if not self.config.observe_session_end:
             return 0
         return self._engine.offer(text, "session_end")
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all that was offered is stored or counted, and return whether it is.
+        """Wait until everything offered is stored or counted, and return whether it is.
 
-        ``timeout`` is in seconds; without one it waits as long as it takes.
+        ``timeout`` is in seconds; without one there is no limit.
         """
         return self._engine.queue.flush(timeout)
 
     def close(self, timeout: float = _CLOSING_SECONDS) -> None:
-        """Flush, for ``timeout`` seconds at most, and capture nothing more. Again does nothing.
+        """Flush, for at most ``timeout`` seconds, and capture nothing more. May be called again.
 
-        What was not stored by then is counted as dropped, and that is logged.
+        Anything not stored by then is counted as dropped, and logged.
         """
         if self._end.detach() is not None:
             self._engine.close(timeout)
 
     @property
     def report(self) -> CaptureReport:
-        """What became of all that was offered so far."""
+        """The outcome of everything offered so far."""
         return self._engine.counts.report()
 
     def __enter__(self) -> Self:
@@ -151,7 +151,7 @@ class MemoryCapture:
 
 
 class _Engine:
-    """What the thread works with. It knows nothing of the front, so that that can be let go."""
+    """What the thread works with. It does not keep ``MemoryCapture`` alive."""
 
     def __init__(
         self,
@@ -177,7 +177,7 @@ class _Engine:
         _engines.add(self)
 
     def offer(self, content: object, source: str) -> int:
-        """Look through the texts in it, now or later; return how many observations were queued."""
+        """Scan the texts in ``content``, now or later; return how many observations were queued."""
         if self._is_closed:
             return 0
         queued = 0
@@ -185,13 +185,13 @@ class _Engine:
             for text in texts_of(content):
                 self.counts.add("offered")
                 queued += self._take(text, source)
-        except Exception as error:  # noqa: BLE001 - nothing may bring the host down
+        except Exception as error:  # noqa: BLE001 - nothing may crash the host
             self.counts.add("unreadable")
             logger.warning("what came from %s could not be read: %s", source, type(error).__name__)
         return queued
 
     def close(self, timeout: float) -> None:
-        """Work off what waits, and let go of the memory."""
+        """Process what is queued, and release the memory."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -206,7 +206,7 @@ class _Engine:
         self.writer.close(is_owner=self._is_owner)
 
     def start_anew(self) -> None:
-        """In a forked child: what waited is the parent's, and so are its counts."""
+        """Reset in a forked child: the queue and the counts are the parent's."""
         self.counts = Counts()
         self.writer.start_anew(self.counts)
         self.queue.start_anew()
@@ -245,7 +245,7 @@ class _Engine:
         return is_queued
 
     def _defer(self, item: _Text) -> None:
-        """Let a text be looked through in the background, if there is room for it."""
+        """Queue a text to be scanned in the background, if there is room for it."""
         waiting = self._waiting_characters
         fits = not waiting or waiting + len(item.text) <= _MOST_WAITING
         self._waiting_characters = waiting + len(item.text)
@@ -260,7 +260,7 @@ class _Engine:
             logger.warning("captures are dropped: %d wait for storage", len(self.queue))
 
     def _work(self, item: _Text | Observation) -> None:
-        """Do what waits, in the background."""
+        """Process a queued item, in the background."""
         if isinstance(item, Observation):
             self.writer.keep(item)
             return
@@ -268,7 +268,7 @@ class _Engine:
         let_others_run = partial(time.sleep, 0)
         try:
             observations = self._scanned(item.text, item.source, pause=let_others_run)
-        except Exception as error:  # noqa: BLE001 - the next text must be looked through
+        except Exception as error:  # noqa: BLE001 - the next text must be scanned
             self.counts.add("unreadable")
             logger.warning("what came from %s is unreadable: %s", item.source, type(error).__name__)
             return
@@ -277,24 +277,24 @@ class _Engine:
 
 
 def is_our_tool(tool: object) -> bool:
-    """Return whether a tool is one of this library's: what it gives out is stored already."""
+    """Return whether a tool is one of this library's: its output is already stored."""
     return _OUR_TOOLS.search(_text_of(tool)) is not None
 
 
 def source_of_tool(tool: object) -> str:
-    """Return what the metadata of a memory call a tool that it was captured from."""
+    """Return the ``source`` in the metadata of a memory that was captured from a tool."""
     return f"tool:{_named(tool)}"
 
 
 def _named(name: object) -> str:
-    """Return the name of a tool or a role as it may stand in metadata."""
+    """Return the name of a tool or a role in a form allowed in metadata."""
     return _NAME.sub(" ", _text_of(name)).strip()[:100] or "unknown"
 
 
 def _text_of(name: object) -> str:
     try:
         return str(name)
-    except RecursionError:  # a list within lists, thousands deep
+    except RecursionError:  # lists nested thousands deep
         return ""
 
 

@@ -1,6 +1,6 @@
-"""What a sentence says, and how surely it was said to be kept: the words around a cue.
+"""What a sentence is about, and how likely it is worth keeping, judged by the words around a cue.
 
-A cue is what a capture pattern found ("remember", "decided to"). The same word may give an order
+A cue is what a capture pattern matched ("remember", "decided to"). The same word may give an order
 ("remember that …"), name a check box ("Remember me") or be denied ("not important"). Pure.
 """
 
@@ -15,7 +15,7 @@ from agent_memory.text.passages import Passage
 from agent_memory.text.speech_acts import LEAD, is_asking, without_request
 
 UNKNOWN_CUE: Final = 0.6
-"""How sure a sentence is that only a pattern of the user's own found."""
+"""The confidence of a sentence that only a user's own pattern matched."""
 
 _FLAGS: Final = re.IGNORECASE
 _WE: Final = (
@@ -32,7 +32,7 @@ _ASKED: Final = r"\b(?:can|could|will|would) you (?:please |also )?$"
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A way in which a cue is used: what stands before it and after it, and how sure that is."""
+    """A way to use a cue: what precedes and follows it, and the confidence that this gives."""
 
     cue: re.Pattern[str]
     sure: float
@@ -49,7 +49,7 @@ def _form(cue: str, sure: float, *, before: str = "", after: str = "", case: int
     )
 
 
-# The first that fits counts.
+# The first match counts.
 _FORMS: Final = (
     _form(r"TODO:\s*|FIXME:\s*", 0.8, case=0),
     _form(r"(?:todo|fixme):\s*", 0.6),
@@ -179,11 +179,10 @@ _STUCK_AFTER: Final = frozenset("_-=([{<>/\\&%+]}\"'`;")
 
 
 def judge(passage: Passage) -> tuple[ObservationType, float]:
-    """Return what a passage says, and how sure it is, from its words alone.
+    """Return what a passage is about, and its confidence, from its words alone.
 
-    What is asked or denied is 0, what is supposed half as sure. An order counts: in what tools
-    print, "fix: …, solved by …" looks like one, and recall of what was held out fell by 3 points
-    with orders left out.
+    A question or a denial has confidence 0, a supposition half. Orders count: in tool output, "fix:
+    …, solved by …" looks like one, and leaving orders out cost 3 points of recall on held-out data.
     """
     sentence, at = passage.sentence, passage.at
     match = _WORDS.match(sentence, at)
@@ -201,7 +200,7 @@ def judge(passage: Passage) -> tuple[ObservationType, float]:
 
 
 def kind_of(sentence: str, cue: str = "") -> ObservationType:
-    """Return what a sentence is about: what its cue says, else its other words, else a note."""
+    """Return what a sentence is about: by its cue, else by its other words, else a note."""
     for text in (cue, sentence):
         for kind, pattern in _TYPES:
             if pattern.search(text):
@@ -210,7 +209,7 @@ def kind_of(sentence: str, cue: str = "") -> ObservationType:
 
 
 def without_label(sentence: str) -> str:
-    """Return a sentence without "Remember that", "IMPORTANT:", "TODO:" in front."""
+    """Return a sentence without a leading "Remember that", "IMPORTANT:" or "TODO:"."""
     match = _TAG.match(sentence)
     return without_request(sentence) if match is None else sentence[match.end() :].strip()
 
@@ -230,7 +229,7 @@ def _sureness(sentence: str, match: re.Match[str]) -> float:
 def is_stuck(before: str, cue: str, after: str) -> bool:
     """Return whether a cue is part of a name, as in ``remember-me``, or of code, as ``!important``.
 
-    ``before`` and ``after`` are the two characters on either side, as they stand in the text.
+    ``before`` and ``after`` are the two characters on either side in the text.
     """
     if _WORDS.fullmatch(cue) is None:
         return False

@@ -1,8 +1,8 @@
-"""Observations from a text: the sentences worth keeping, not the text that they stand in.
+"""Extracts observations from a text: the sentences worth keeping, not the text around them.
 
-A text is looked through for what the capture patterns find. Of each place the sentence is taken,
-without markup and what stands in front of it, and weighed: who says it, in what words, and amid
-what. Pure: no file, no clock but the one given, time linear in the length of the text.
+A text is searched for matches of the capture patterns. At each match the sentence is taken, without
+markup and leading labels, and weighed: who says it, in which words, and in which surroundings.
+Pure: no file, no clock but the one given, time linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from agent_memory.text.passages import Passage
 from agent_memory.text.secrets import MASK
 
 LONGEST_PIECE: Final = 1_000
-"""Characters of a line that a pattern sees at a time: some patterns take long for long lines."""
+"""Characters of a line that a pattern sees at a time: some patterns are slow on long lines."""
 MOST_PLACES: Final = 2_000
-"""Places in one text that are weighed; those that repeat word for word count once."""
+"""Matches in one text that are weighed; those that repeat word for word count once."""
 MOST_SPOTS: Final = 50_000
-"""Places in one text that are looked at at all."""
+"""Matches in one text that are looked at at all."""
 MOST_KEYWORDS: Final = 5
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
@@ -59,7 +59,7 @@ _STOP_WORDS: Final = frozenset(
     """.split()
 )
 
-# How much less sure a sentence is amid what.
+# Factors that lower the confidence of a sentence, by its surroundings.
 _AMID: Final = {
     "fenced": 0.3, "code": 0.3, "among code": 0.5, "help": 0.4, "legal": 0.4, "sales": 0.5,
     "listed": 0.1, "foreign": 0.2, "not added": 0.1, "done": 0.0, "log": 0.9,
@@ -68,14 +68,14 @@ _TO_DO: Final = re.compile(r"TODO:|FIXME:")
 _WEAK_KEYS: Final = frozenset({"description", "title", "summary"})
 _FROM_THE_WEB: Final = re.compile(r"web|brows|fetch|crawl|scrape|google", re.IGNORECASE)
 _HOPELESS: Final = 0.2
-"""A sentence that its own words make no surer than this is not looked at further."""
+"""A sentence whose own words give it no more confidence than this is not examined further."""
 _BY_THE_USER: Final = 0.25
 _FROM_A_PAGE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """What a text holds: the observations that are sure enough, and how many were not."""
+    """The observations in a text that are confident enough, and how many were not."""
 
     observations: list[Observation]
     below_confidence: int = 0
@@ -90,16 +90,16 @@ def scan(
     now: datetime | None = None,
     pause: Callable[[], object] = bool,
 ) -> Scanned:
-    """Return what a text says that is worth keeping, in its order; usually nothing.
+    """Return the observations in a text that are worth keeping, in order; usually none.
 
-    ``source`` says where it was seen: ``turn:user`` and ``turn:assistant`` are what was said in a
-    conversation, all else is taken for the name of a tool. What the user says is the surest; pages
-    of the web, whoever wrote them, are believed least. ``config`` has the patterns, which are
-    tried without regard to case, on one line at a time, and on 1,000 characters of it at most.
-    ``now`` is the time that the observations carry (the present one). ``pause`` is called now and
-    then: it may let other threads run.
+    ``source`` says where the text comes from: ``turn:user`` and ``turn:assistant`` are what was
+    said in a conversation, anything else is taken as the name of a tool. The user's words get the
+    highest confidence; web pages, which anybody may have written, the lowest. ``config`` has the
+    patterns; they are matched without regard to case, against one line at a time, at most 1,000
+    characters of it. ``now`` is the time that the observations carry (default: the current time).
+    ``pause`` is called now and then, and may let other threads run.
 
-    Raises ``ValidationError`` of Pydantic for a source or session that no text can have.
+    Raises Pydantic's ``ValidationError`` for an invalid source or session.
     """
     chosen = config or MemoryCaptureConfig.defaults()
     observations: dict[str, Observation] = {}
@@ -132,9 +132,9 @@ def scan(
 
 
 def count_cues(text: str, config: MemoryCaptureConfig) -> int | None:
-    """Count, fast, the places where a text may say something, up to 10; 0 is for sure.
+    """Count quickly the places where a text may say something, up to 10; 0 is certain.
 
-    ``None`` says that the patterns of the user must be tried to know.
+    ``None`` means that only the user's own patterns can tell.
     """
     if tuple(config.capture_patterns) != DEFAULT_CAPTURE_PATTERNS:
         return None
@@ -151,8 +151,7 @@ def count_cues(text: str, config: MemoryCaptureConfig) -> int | None:
 def keywords(content: str) -> list[str]:
     """Return up to five words that say what a sentence is about, names first, in lower case.
 
-    None of them is a number or looks made up: a key or a password must not become a tag, nor
-    what stands in its place.
+    None is a number or looks random: neither a key or a password nor its mask may become a tag.
     """
     content = _MASK.sub(" ", content)
     words = [word for word in _KEYWORD.findall(content) if _is_telling(word)]
@@ -179,7 +178,7 @@ def _is_telling(word: str) -> bool:
 def _passages(
     text: str, config: MemoryCaptureConfig, pause: Callable[[], object]
 ) -> Iterator[Passage]:
-    """Yield the passages that the patterns find, those of texts within texts too."""
+    """Yield the passages that the patterns match, including those in texts within texts."""
     text = _cleaned(text)
     done_to = fences = fenced_to = weighed = 0
     recalled = _recalled(text)
@@ -205,7 +204,7 @@ def _passages(
 
 
 def _inner(text: str, key: str, config: MemoryCaptureConfig) -> Iterator[Passage]:
-    """Yield the passages of a text in quotes: the value of a key of JSON, or a cell."""
+    """Yield the passages of a quoted text: a value in JSON, or a cell."""
     plain = unescaped_text(text)
     for start, end in _places(plain, config):
         if is_part_of_name(plain, start, end):
@@ -215,17 +214,17 @@ def _inner(text: str, key: str, config: MemoryCaptureConfig) -> Iterator[Passage
 
 
 def is_part_of_name(text: str, start: int, end: int) -> bool:
-    """Tell, at little cost, whether what was found is a word of a program and not of anybody."""
+    """Return cheaply whether a match is a word of a program rather than of a person."""
     return cues.is_stuck(text[max(0, start - 2) : start], text[start:end], text[end : end + 2])
 
 
 def unescaped_text(text: str) -> str:
-    """Return what a quoted text stands for, without what cannot be stored."""
+    """Return what a quoted text stands for, without characters that cannot be stored."""
     return _UNSTORABLE.sub(" ", passages.unescaped(text))
 
 
 def _cleaned(text: str) -> str:
-    """Return a text without colours of terminals, and without what cannot be stored."""
+    """Return a text without terminal colours and without characters that cannot be stored."""
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     if "\r" in text:
@@ -234,7 +233,7 @@ def _cleaned(text: str) -> str:
 
 
 def _recalled(text: str) -> list[tuple[int, int]]:
-    """Return where memories stand that were given out before: between their marks."""
+    """Return the spans of memories that were recalled earlier, between their marks."""
     spans: list[tuple[int, int]] = []
     if "<memories-" in text:
         for mark in _RECALLED.finditer(text):
@@ -245,9 +244,9 @@ def _recalled(text: str) -> list[tuple[int, int]]:
 
 
 def _places(text: str, config: MemoryCaptureConfig) -> Iterator[tuple[int, int]]:
-    """Yield where the patterns find something, in order, overlapping ones apart."""
+    """Yield the spans that the patterns match, in order; overlapping ones separately."""
     patterns = _compiled(tuple(config.capture_patterns))
-    if "\\" in text:  # a line break in JSON is no letter before what follows
+    if "\\" in text:  # the "n" of an escaped line break is not a letter of the next word
         text = _ESCAPED_SPACE.sub("  ", text)
     is_usual = tuple(config.capture_patterns) == DEFAULT_CAPTURE_PATTERNS
     for low, high in _lines_with_cues(text) if is_usual else _pieces(text, 0, len(text)):
@@ -261,11 +260,11 @@ def _places(text: str, config: MemoryCaptureConfig) -> Iterator[tuple[int, int]]
 
 
 def _compiled(patterns: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
-    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)  # which keeps them
+    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)  # cached
 
 
 def _pieces(text: str, low: int, high: int) -> Iterator[tuple[int, int]]:
-    """Yield the lines between two places, long ones in pieces that end between words."""
+    """Yield the lines between two positions, long ones in pieces that end between words."""
     while low < high:
         end = text.find("\n", low, high)
         end = high if end < 0 else end
@@ -306,7 +305,7 @@ def _lines_with_cues(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _weighed(passage: Passage, sure: float, source: str) -> float:
-    """Return how sure a passage is, amid what stands around it and by whom it is said."""
+    """Return the confidence of a passage, given its surroundings and its speaker."""
     if sure < _HOPELESS or _ENTRY.search(passage.sentence) or _in_address(passage):
         return min(sure, _HOPELESS)
     shapes = passage.shapes | passages.kind_of_text(passage.around)
@@ -344,10 +343,10 @@ def _in_address(passage: Passage) -> bool:
 
 
 def _fits(sentence: str, content: str, config: MemoryCaptureConfig) -> bool:
-    """Return whether a sentence has a length that is wanted, and its content can be stored.
+    """Return whether a sentence has an allowed length, and its content can be stored.
 
-    The least length counts with the label: "TODO: fix login" is long enough, "fix login" is not.
-    What stands before the first letter does not count: of ":TODO: A:A" three letters were kept.
+    The minimum length includes the label: "TODO: fix login" is long enough, "fix login" is not.
+    Characters before the first letter do not count: of ":TODO: A:A" three letters were kept.
     """
     longest = min(config.max_content_length, passages.LONGEST_SENTENCE)
     length = len(_BEFORE_LETTERS.sub("", sentence))

@@ -1,7 +1,4 @@
-"""A bounded queue that one thread works off in the background.
-
-Whoever puts something in never waits for the work.
-"""
+"""A bounded queue that one background thread processes. Putting an item in never waits."""
 
 from __future__ import annotations
 
@@ -19,9 +16,9 @@ _HEAD_START_SECONDS: Final = 0.002
 
 
 class WorkQueue(Generic[Item]):
-    """Items that wait to be worked off, in order; ``do`` is called with each and must not raise.
+    """A queue of items, processed in order; ``do`` is called with each and must not raise.
 
-    At most ``size`` wait. The thread is a daemon, begun with the first item.
+    At most ``size`` items wait. The thread is a daemon, started with the first item.
     """
 
     def __init__(self, do: Callable[[Item], None], *, size: int) -> None:
@@ -37,7 +34,7 @@ class WorkQueue(Generic[Item]):
         self._is_closing = False
 
     def __len__(self) -> int:
-        """Count what waits or is being worked on."""
+        """Count the items that wait or are being processed."""
         return len(self._items) + (self._worker is not None)
 
     def put(self, item: Item) -> bool:
@@ -52,10 +49,10 @@ class WorkQueue(Generic[Item]):
         return True
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all is worked off, ``timeout`` seconds at most; return whether it is."""
+        """Wait until everything is processed, at most ``timeout`` seconds; return whether it is."""
         deadline = None if timeout is None else time.monotonic() + timeout
         if self._worker == threading.get_ident():
-            return False  # asked for by the work itself, which would wait for its own end
+            return False  # called by the work itself, which would wait for its own end
         while True:
             with self._changed:
                 is_done = not self._items and self._worker is None
@@ -67,10 +64,10 @@ class WorkQueue(Generic[Item]):
                     left = _LOOK_AGAIN_SECONDS if deadline is None else deadline - time.monotonic()
                     self._changed.wait(max(0.0, min(left, _LOOK_AGAIN_SECONDS)))
                     continue
-            self._work_one()  # no thread can be begun when the interpreter ends
+            self._work_one()  # no thread can be started while the interpreter exits
 
     def close(self, timeout: float) -> list[Item]:
-        """Take nothing more, work off what waits, and return what was left when time was up."""
+        """Accept nothing more, process what waits, and return what is left when time is up."""
         with self._changed:
             self._is_closing = True
             self._changed.notify_all()
@@ -82,14 +79,14 @@ class WorkQueue(Generic[Item]):
         return left
 
     def start_anew(self) -> None:
-        """In a forked child: the thread is the parent's, and so is what waited."""
+        """Reset in a forked child: the thread and the items are the parent's."""
         was_closing = self._is_closing
         self._begin()
         self._is_closing = was_closing
 
     def _start(self) -> None:
         thread = threading.Thread(target=self._run, name="agent-memory-capture", daemon=True)
-        with contextlib.suppress(RuntimeError):  # the interpreter ends: `flush` does the work
+        with contextlib.suppress(RuntimeError):  # the interpreter exits: `flush` does the work
             thread.start()
             self._thread = thread
 
@@ -101,7 +98,7 @@ class WorkQueue(Generic[Item]):
                     if self._is_closing:
                         return
                     self._changed.wait()
-            if was_idle:  # whoever put it in returns before it is worked on
+            if was_idle:  # let the caller of `put` return first
                 time.sleep(_HEAD_START_SECONDS)
             self._work_one()
 

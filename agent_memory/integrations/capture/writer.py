@@ -1,4 +1,4 @@
-"""Storing what was observed: once, within the limits, with patience, and never raising."""
+"""Stores observations: each once, within the limits, with retries, and without ever raising."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 logger: Final = logging.getLogger("agent_memory.capture")
 
 _PATIENCE: Final = (0.2, 1.0, 5.0)
-"""Seconds before each further attempt where a file is locked, full or out of reach."""
+"""Seconds before each retry when a file is locked, full or out of reach."""
 _PASSING: Final = (StorageLocked, StorageFull, StorageUnavailable)
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
-    """What became of all that was offered to a capture so far.
+    """The outcome of everything offered to a capture so far.
 
-    ``offered`` counts texts. ``observed`` counts the sentences that were sure enough, of which
-    each is ``stored``, refused as one that is there already (``duplicates``; ``echoes`` if it had
-    been recalled within the hour), ``over_limit``, ``refused`` by the file (a secret, a rejected
-    value, a hard limit), ``dropped`` because the queue was full or closed too soon, ``failed``
-    after some attempts, or still ``waiting``. ``below_confidence`` counts sentences that were not
-    sure enough, ``unread`` texts that were dropped before they were looked through, and
-    ``unreadable`` results that could not be looked at.
+    ``offered`` counts texts. ``observed`` counts the sentences that were confident enough. Each of
+    them is ``stored``, already there (``duplicates``; ``echoes`` if it had been recalled within the
+    hour), ``over_limit``, ``refused`` by the file (a secret, a rejected value, a hard limit),
+    ``dropped`` because the queue was full or closed too soon, ``failed`` after some attempts, or
+    still ``waiting``. ``below_confidence`` counts sentences that were not confident enough,
+    ``unread`` texts that were dropped before they were scanned, and ``unreadable`` results that
+    could not be examined.
     """
 
     offered: int = 0
@@ -67,14 +67,14 @@ class CaptureReport:
 
 
 class Counts:
-    """Counts that several threads add to, by the names of ``CaptureReport``."""
+    """Counters that several threads add to, by the names of ``CaptureReport``."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
         self._lock = threading.Lock()
 
     def add(self, name: str, count: int = 1) -> int:
-        """Add to a count, and return what it is now."""
+        """Add to a counter, and return its new value."""
         with self._lock:
             self._counts[name] += count
             return self._counts[name]
@@ -83,7 +83,7 @@ class Counts:
         return self._counts[name]
 
     def report(self) -> CaptureReport:
-        """Return all counts. What is neither done nor given up waits."""
+        """Return all counts. Whatever is neither done nor given up is waiting."""
         with self._lock:
             counts = dict(self._counts)
         done = "stored duplicates echoes over_limit refused dropped failed".split()
@@ -94,8 +94,8 @@ class Counts:
 class ObservationWriter:
     """Stores observations in a memory, which is opened for the first of them.
 
-    ``most`` is how many are stored at all. ``is_patient`` says whether a file that is locked or
-    full is tried again, some seconds later, until ``give_up`` is set.
+    ``most`` limits how many are stored in all. ``is_patient`` says whether to retry, some seconds
+    later, if a file is locked or full, until ``give_up`` is set.
     """
 
     def __init__(self, opener: Opener, counts: Counts, *, most: int, is_patient: bool) -> None:
@@ -113,7 +113,7 @@ class ObservationWriter:
         """Whether the store failed: what was not stored may be, later."""
 
     def start_anew(self, counts: Counts) -> None:
-        """In a forked child: the counts begin again, and the locks may have been held."""
+        """Reset in a forked child: the counts start over, and the locks may have been held."""
         self.give_up = threading.Event()
         self._one_at_a_time = threading.RLock()
         self._counts = counts
@@ -164,7 +164,7 @@ class ObservationWriter:
                 else:
                     self._log(f"an observation could not be stored: {error}")
                 return "failed"
-            except Exception as error:  # noqa: BLE001 - nothing may bring the host down
+            except Exception as error:  # noqa: BLE001 - nothing may crash the host
                 self._log(f"an observation could not be stored: {type(error).__name__}")
                 return "failed"
         return "failed"
@@ -194,10 +194,10 @@ class ObservationWriter:
         return "stored"
 
     def _repeated(self, memory: MemoryOrSession, observation: Observation) -> str:
-        """Say what a sentence that is there already is, or store what takes back a newer one.
+        """Classify a sentence that is already stored, or store it if it supersedes a newer one.
 
-        Who says "tabs", then "spaces", then "tabs" again means tabs. That is believed of the user
-        alone: tools print the same lists again and again.
+        If somebody says "tabs", then "spaces", then "tabs" again, they mean tabs. Only the user is
+        believed in this: tools print the same lists again and again.
         """
         duplicates = memory.duplicates(observation.content)
         same = [
@@ -232,12 +232,12 @@ class ObservationWriter:
             tags=made.tags,
             session_id=made.created_by_session,
             metadata=made.metadata,
-            on_duplicate=on_duplicate,  # no timestamp: with one it could be no echo
+            on_duplicate=on_duplicate,  # no timestamp: with one, it could not be an echo
             on_secret=on_secret,
         )
 
     def _log(self, message: str) -> None:
-        """Log a fact, the first time as a warning. No message quotes what was observed."""
+        """Log a message, the first time as a warning. No message quotes an observation."""
         if message not in self.reasons:
             logger.warning("%s", message)
             self.reasons.append(message)

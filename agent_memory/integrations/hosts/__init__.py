@@ -1,1 +1,1 @@
-"""Coding agents and editors: their hooks answered, and this program registered in their files."""
+"""Coding agents and editors: answers their hooks, and registers this program in their settings."""

@@ -1,7 +1,7 @@
-"""Whether this program is at work in the hosts: what is registered, and whether it answers.
+"""Checks whether this program works in the hosts: what is registered, and whether it answers.
 
-Each hook that is registered is run once, as its host would, and stores nothing. What is wrong is
-said with what to do about it.
+Each registered hook is run once, as its host would run it, and stores nothing. Each problem is
+reported with what to do about it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from agent_memory.runtime.temporary_files import temporary_folder
 
 _PATIENCE_SECONDS: Final = 10.0
 _START_SECONDS: Final = 0.5
-"""In which a process starts."""
+"""The time that a process takes to start."""
 _BLOCK: Final = 4_096
 _QUESTION: Final = "What do we know of this project?"
 _WHEN_SLOW: Final = (
@@ -55,15 +55,15 @@ _WHEN_SLOW: Final = (
     f" {SECONDS_VARIABLE} gives hooks more time"
 )
 _OURS: Final = "agent-memory: "
-"""How that begins which this program says of itself."""
+"""The prefix of this program's own messages on stderr."""
 _NOTED: Final = ("captured", "recalled", "left_out", "refused", "dropped")
-"""The counts of a hook's log whose last time is told."""
+"""The counts in a hook's log whose latest time is reported."""
 
 
 def agent_in_use(project: Project, agent: str | None, root: str | None) -> tuple[str, str | None]:
     """Return the agent whose memory hosts use in a project, and its root.
 
-    It is ``agent``, else the one that the hooks of a host name, else the project's.
+    It is ``agent``, else the one that a host's hooks name, else the project's.
     """
     for host in HOSTS.values() if agent is None else ():
         for scope in (project.folder, None):
@@ -72,7 +72,7 @@ def agent_in_use(project: Project, agent: str | None, root: str | None) -> tuple
             except AgentMemoryError:
                 continue  # the report says what is wrong with the file
             for hook in hooks:
-                with contextlib.suppress(ValueError):  # somebody changed its quotes
+                with contextlib.suppress(ValueError):  # somebody changed its quoting
                     words = shlex.split(hook.command)
                     call = parse(words[words.index("hook") + 1 :])
                     if isinstance(call, Call) and call.agent is not None:
@@ -81,7 +81,7 @@ def agent_in_use(project: Project, agent: str | None, root: str | None) -> tuple
 
 
 class Examination:
-    """What there is to be said of one project: of its hosts, its hooks and its memory.
+    """Examines one project: its hosts, its hooks and its memory.
 
     ``agent_id`` is whose memory it is, under ``root``.
     """
@@ -94,7 +94,7 @@ class Examination:
         self._command = f"agent-memory --agent {agent_id}"
 
     def report(self) -> dict[str, Any]:
-        """Look at everything, and return what was seen as JSON data."""
+        """Check everything, and return the results as JSON data."""
         hosts = [entry for host in HOSTS.values() for entry in self._installed(host)]
         if not hosts and not self._findings:
             self._find("it is installed in no host", "agent-memory install HOST")
@@ -112,7 +112,7 @@ class Examination:
         }
 
     def _find(self, problem: str, advice: str) -> None:
-        """Note something that is wrong, and what to do about it."""
+        """Record a problem, and what to do about it."""
         self._findings.append({"problem": problem, "advice": advice})
 
     # Hosts ----------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class Examination:
         hooks: list[InstalledHook],
         again: str,
     ) -> None:
-        """Find what is missing of an installation, and whom Codex does not trust."""
+        """Report missing parts of an installation, and hooks that Codex does not trust."""
         host = installation.host
         missing = {event.name for event in host.events} - {hook.event for hook in hooks}
         parts = [*(["the MCP server"] if server is None else []), *sorted(missing)]
@@ -174,7 +174,7 @@ class Examination:
     def _tried(
         self, host: Host, hook: InstalledHook, server: Mapping[str, Any] | None
     ) -> dict[str, Any]:
-        """Run a hook as its host would, and return how that went."""
+        """Run a hook as its host would, and return the outcome."""
         sample = _sample(hook.event, self._project)
         command, lines = hook.command, [json.dumps(sample)]
         if not command and server is None:
@@ -236,9 +236,9 @@ class Examination:
         return last
 
     def _check_room(self) -> None:
-        """Find that nothing can be written beside the memory: hooks answer, and keep nothing."""
+        """Report if nothing can be written beside the memory: hooks answer, but keep nothing."""
         folder = Path(agent_folder(self._agent_id, self._root))
-        # It is made when it is needed. Path.exists raises where a folder may not be entered.
+        # It is created on first use. Path.exists raises if a folder may not be entered.
         while not os.path.exists(folder) and folder != folder.parent:  # noqa: PTH110
             folder = folder.parent
         try:
@@ -251,7 +251,7 @@ class Examination:
             )
 
     def _waiting(self) -> int:
-        """Return how many texts that hooks heard wait to be stored."""
+        """Return how many texts heard by hooks are waiting to be stored."""
         spool = Spool(agent_folder(self._agent_id, self._root))
         try:
             entries = spool.entries()
@@ -268,7 +268,7 @@ class Examination:
                 else f"move {spool.path} away",
             )
             return 0
-        texts = [entry.get("texts") for entry in entries]  # in a line of another version, anything
+        texts = [entry.get("texts") for entry in entries]  # of another version: anything
         count = sum(len(each) for each in texts if isinstance(each, list))
         if claim is not None:  # else a process is storing them
             os.close(claim)
@@ -281,7 +281,7 @@ class Examination:
         return count
 
     def _opened(self) -> AgentMemory:
-        """Open the memory, to read alone where it cannot be written."""
+        """Open the memory, read-only if it cannot be written."""
         try:
             return AgentMemory(self._agent_id, root=self._root, create=False)
         except StorageReadOnly as error:
@@ -293,7 +293,7 @@ class Examination:
             return memory
 
     def _memory(self) -> dict[str, Any]:
-        """Return what can be said of the memory itself, which is looked through for damage."""
+        """Return the state of the memory itself, after a check for damage."""
         try:
             if not AgentMemory.exists(self._agent_id, self._root):
                 return {"memory_count": 0, "sound": None, "embedder": None, "pending_embeddings": 0}
@@ -330,7 +330,7 @@ class Examination:
 
 
 def _checked(memory: AgentMemory) -> CheckReport | None:
-    """Look for damage; ``None`` for a database, which has tools of its own for that."""
+    """Check for damage; ``None`` for a database, which has its own tools for that."""
     try:
         return memory.check()
     except ConfigurationError:
@@ -340,14 +340,14 @@ def _checked(memory: AgentMemory) -> CheckReport | None:
 def _run(
     command: str, lines: Sequence[str], project: str, environment: Mapping[str, str]
 ) -> tuple[subprocess.CompletedProcess[bytes] | None, float]:
-    """Run a command as hosts do, and return how it ended, and how many seconds that took.
+    """Run a command as hosts do; return its outcome and its duration in seconds.
 
-    ``None`` says that it did not. A server that is asked twice runs already when a host asks it:
-    its seconds are those from the first answer to the second.
+    ``None`` means that it did not end in time. A host asks a server that is already running: for a
+    server that is asked twice, the duration is that from the first answer to the second.
     """
     started = time.monotonic()
     with tempfile.TemporaryFile(dir=temporary_folder()) as complaints:
-        process = subprocess.Popen(  # noqa: S602 - hosts run it by the shell as well
+        process = subprocess.Popen(  # noqa: S602 - hosts run it in a shell too
             command,
             shell=True,
             stdin=subprocess.PIPE,
@@ -362,7 +362,7 @@ def _run(
         with process:
             assert process.stdin is not None  # noqa: S101 - both are pipes
             assert process.stdout is not None  # noqa: S101
-            with contextlib.suppress(OSError):  # it does not listen
+            with contextlib.suppress(OSError):  # it does not read
                 process.stdin.write("".join(f"{line}\n" for line in lines).encode())
             with contextlib.suppress(OSError):
                 process.stdin.close()
@@ -380,7 +380,7 @@ def _run(
 
 
 def _end_all(process: subprocess.Popen[bytes]) -> None:
-    """End a shell, and what it started."""
+    """Kill a shell and its children."""
     with contextlib.suppress(OSError):
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)
@@ -389,9 +389,9 @@ def _end_all(process: subprocess.Popen[bytes]) -> None:
 
 
 def _fault_of(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return what is wrong with how a hook ended; an empty text where nothing is.
+    """Return what is wrong with a hook's outcome; an empty string if nothing is.
 
-    What it says itself begins with ``_OURS``.
+    The hook's own messages begin with ``_OURS``.
     """
     complaint = done.stderr.decode(errors="replace").strip().splitlines()
     if done.returncode:
@@ -409,7 +409,7 @@ def _fault_of(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def _calls_of_server(host: Host, event: str, sample: Mapping[str, Any]) -> list[str]:
-    """Return the line that a server answers when it has started, and that of the hook."""
+    """Return two requests to a server: one that it answers once it has started, and the hook's."""
     arguments = {**sample, "host": host.name, "event": event}
     params = {"name": HOOK_TOOL, "arguments": arguments}
     requests = [
@@ -420,7 +420,7 @@ def _calls_of_server(host: Host, event: str, sample: Mapping[str, Any]) -> list[
 
 
 def _fault_of_server(done: subprocess.CompletedProcess[bytes]) -> str:
-    """Return what is wrong with how the server answered; an empty text where nothing is."""
+    """Return what is wrong with a server's answer; an empty string if nothing is."""
     try:
         *_, answer = done.stdout.splitlines()
         result = json.loads(answer).get("result") or {}
@@ -460,13 +460,13 @@ def _has_plugin(host: Host) -> bool:
         path = Installation(host).path(host.hooks)
         enabled = json.loads(path.read_text(encoding="utf-8")).get("enabledPlugins")
     except (OSError, ValueError, AttributeError):
-        return False  # what is wrong with the file is found where hooks are looked for
+        return False  # a faulty file is reported when its hooks are read
     names = enabled if isinstance(enabled, dict) else {}
     return any(name.startswith(f"{SERVER}@") and names[name] for name in names)
 
 
 def _trusted_by_codex(host: Host) -> set[str]:
-    """Return the keys of the hooks that the user of Codex has trusted, in whatever form."""
+    """Return the keys of the hooks that the user of Codex trusts, in whatever form they are."""
     try:
         text = Installation(host).path(host.server).read_text(encoding="utf-8")
         states = tomllib.loads(text).get("hooks", {}).get("state", {})

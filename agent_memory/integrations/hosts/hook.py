@@ -1,9 +1,8 @@
-"""``agent-memory hook HOST EVENT``: what a host's hook runs, for every prompt and tool.
+"""``agent-memory hook HOST EVENT``: run by a host's hook, for every prompt and tool.
 
-It reads the host's JSON on stdin and answers in its form on stdout. Whatever happens, it ends with
-exit code 0, and where a thread can be begun within two seconds: what went wrong is a line in the
-agent's ``hooks/log.jsonl``.
-The library is imported only where there is something to be recalled or kept.
+It reads the host's JSON on stdin and answers in the host's format on stdout. Whatever happens, it
+ends with exit code 0, within two seconds if a thread can be started: a failure is a line in the
+agent's ``hooks/log.jsonl``. The library is imported only if there is something to recall or keep.
 """
 
 from __future__ import annotations
@@ -32,25 +31,26 @@ from agent_memory.models.limits import AGENT_VARIABLE
 from agent_memory.text.capture_words import has_capture_word
 
 DEADLINE_SECONDS: Final = 1.8
-"""After which, since its process began, a hook ends as it is: two, less what ending takes."""
+"""Time after the start of its process at which a hook ends regardless: two seconds, less its own
+end."""
 TRIAL_VARIABLE: Final = "AGENT_MEMORY_HOOK_TRIAL"
-"""Where it is set, a hook answers as ever and writes nothing: `doctor` runs each so."""
+"""If set, a hook answers as usual and writes nothing: `doctor` runs hooks with it."""
 SECONDS_VARIABLE: Final = "AGENT_MEMORY_HOOK_SECONDS"
-"""The variable of the environment that sets another deadline, for a slow machine."""
+"""The environment variable that sets another deadline, for a slow machine."""
 _MOST_SECONDS: Final = 3_600.0
-"""A longer time is none that a host waits; one that has no end cannot be waited for."""
+"""The longest deadline: no host waits longer, and an infinite time cannot be waited for."""
 ENDED: Final = "ended after"
-"""What is said of a hook that had no more time begins so."""
+"""How the message about a hook that ran out of time begins."""
 _MOST_BYTES: Final = 16 * 2**20
 _LAST_WORDS_SECONDS: Final = 0.2
 _AGENT_ID: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 _USAGE: Final = "usage: agent-memory hook HOST EVENT [--agent ID] [--root DIR]"
 _HUMAN_SOURCES: Final = ("", "user", "sdk")
-"""Who writes prompts that are worth an answer; the others are the host's own reminders."""
+"""Sources of prompts that deserve an answer; others are the host's own reminders."""
 
 
 class UnreadableInput(ValueError):
-    """What came on stdin, or the name of the agent, is not what it should be."""
+    """The input on stdin, or the agent's name, is invalid."""
 
 
 def main(words: Sequence[str]) -> None:
@@ -72,21 +72,21 @@ def main(words: Sequence[str]) -> None:
         os.write(outgoing, rendered(call, outcome.context))
     if not outcome.wait_until_done(deadline - time.monotonic()):
         _log_lateness(entry, seconds)
-    os._exit(0)  # what still waits for a lock or a provider ends with the process
+    os._exit(0)  # threads that wait for a lock or a provider end here too
 
 
 def _begin(work: Callable[..., None], arguments: tuple[object, ...]) -> None:
-    """Do something in a thread that the process does not wait for."""
+    """Run a function in a thread that the process does not wait for."""
     try:
         _thread.start_new_thread(work, arguments)
-    except RuntimeError:  # the machine has too many already: then here, however long it takes
+    except RuntimeError:  # no thread is left: run it here, however long it takes
         work(*arguments)
 
 
 def answer(call: Call, fields: Mapping[str, Any]) -> str:
-    """Return the answer to one event, in the process that serves the memory already.
+    """Return the answer to one event, in the process that already serves the memory.
 
-    It is there within the time that a process of its own would have, and never fails.
+    It takes no longer than a separate process would be allowed, and never fails.
     """
     seconds = seconds_allowed()
     outcome = Outcome()
@@ -99,7 +99,7 @@ def answer(call: Call, fields: Mapping[str, Any]) -> str:
 
 
 def parse(words: Sequence[str]) -> Call | str:
-    """Return what the words of a command line say, or what is wrong with them."""
+    """Return the command line as a ``Call``, or a message about what is wrong with it."""
     plain: list[str] = []
     options: dict[str, str] = {}
     waiting = iter(words)
@@ -121,7 +121,7 @@ def parse(words: Sequence[str]) -> Call | str:
 
 
 def rendered(call: Call, context: str) -> bytes:
-    """Return the answer in the form of the host."""
+    """Return the answer in the host's format."""
     answer: dict[str, Any] = {}
     if context and call.host.answer_form == "flat":
         is_prompt = call.event.kind == "prompt"
@@ -134,7 +134,7 @@ def rendered(call: Call, context: str) -> bytes:
     return json.dumps(answer, ensure_ascii=False).encode(errors="replace")
 
 
-# At work ------------------------------------------------------------------------------------------
+# Handling an event --------------------------------------------------------------------------------
 
 
 def _run(
@@ -142,24 +142,24 @@ def _run(
     outcome: Outcome,
     entry: dict[str, Any],
     read_input: Callable[[], bytes],
-    is_served: bool,  # noqa: FBT001 - threads are given no keywords
+    is_served: bool,  # noqa: FBT001 - threads take no keywords
 ) -> None:
-    """Do what an event asks for, in a thread that the process does not wait for."""
+    """Handle an event, in a thread that the process does not wait for."""
     started = time.monotonic()
     occasion = None
     entry.update(host=call.host.name, event=call.event.name)
     try:
-        with contextlib.suppress(UnreadableInput, OSError):  # the input may say another folder
+        with contextlib.suppress(UnreadableInput, OSError):  # the input may name another folder
             entry["folder"] = agent_folder(_agent_of(call, {}), call.root)
         occasion = occasion_of(call, read_input())
         entry.update(folder=occasion.folder, session=occasion.label)
-        try:  # first: what is asked of a memory may take all the time that there is
+        try:  # first: recalling may use up all of the time
             _note(occasion, outcome)
             entry.update(outcome.counts)
-        finally:  # where nothing can be written, there is an answer all the same
+        finally:  # answer even if nothing can be written
             _handle(occasion, outcome)
         _store(occasion, outcome, is_served=is_served)
-    except Exception as error:  # noqa: BLE001 - no fault of ours may reach the host
+    except Exception as error:  # noqa: BLE001 - no bug of ours may reach the host
         outcome.why = _reason(error)
     is_noted = "noted" in outcome.counts
     usual = "answered" if outcome.context else "noted" if is_noted else "nothing"
@@ -173,7 +173,7 @@ def _run(
 
 
 def occasion_of(call: Call, data: bytes) -> Occasion:
-    """Return what a host's input says. Raises ``UnreadableInput`` for what is no JSON object."""
+    """Return the event in a host's input, or raise ``UnreadableInput`` if it is no JSON object."""
     if len(data) > _MOST_BYTES:
         raise UnreadableInput(f"the input is longer than {_MOST_BYTES:,} bytes")
     try:
@@ -196,7 +196,7 @@ def occasion_of(call: Call, data: bytes) -> Occasion:
 
 
 def _handle(occasion: Occasion, outcome: Outcome) -> None:
-    """Let the host have its answer."""
+    """Answer the host."""
     kind = occasion.call.event.kind
     if kind == "start" and not occasion.is_trial:
         forget_old_sessions(occasion.folder)
@@ -222,9 +222,9 @@ def _note(occasion: Occasion, outcome: Outcome) -> None:
 
 
 def _store(occasion: Occasion, outcome: Outcome, *, is_served: bool) -> None:
-    """Have what was written down stored, and what waits already."""
-    # What could not be stored is tried again now and then: that the memory is damaged, a process
-    # for each of a hundred tools would not mend.
+    """Have stored what was written down, and anything that is still waiting."""
+    # Retry what could not be stored only now and then: if the memory is damaged, a process for
+    # each of a hundred tools would not help.
     is_asking = occasion.call.event.kind in ("start", "prompt") and not occasion.is_trial
     if "noted" in outcome.counts or (is_asking and is_anything_heard(occasion.folder)):
         from agent_memory.integrations.hosts.intake import start, take_in  # noqa: PLC0415 - likewise
@@ -234,7 +234,7 @@ def _store(occasion: Occasion, outcome: Outcome, *, is_served: bool) -> None:
 
 
 def _agent_of(call: Call, fields: Mapping[str, Any]) -> str:
-    """Return the agent that is named, else that of the project in which the host was started."""
+    """Return the named agent, else that of the project in which the host was started."""
     named = call.agent or os.environ.get(AGENT_VARIABLE)
     if named and not _AGENT_ID.fullmatch(named):  # it becomes part of a path
         raise UnreadableInput(f"{named!r:.80} is not an agent id")
@@ -245,12 +245,12 @@ def _agent_of(call: Call, fields: Mapping[str, Any]) -> str:
     name, folder = (variable, project) if project else _working_folder(fields)
     try:
         return project_of(folder).agent_id
-    except ValueError:  # "\0" and half a surrogate are in no path
+    except ValueError:  # "\0" or a lone surrogate cannot be in a path
         raise UnreadableInput(f"{name} is no path: {folder!r:.80}") from None
 
 
 def _content(kind: str, fields: Mapping[str, Any]) -> object:
-    """Return what an event is about."""
+    """Return the text or data that an event is about."""
     if kind == "prompt":
         return _text(fields, "prompt")
     if kind == "turn":
@@ -268,7 +268,7 @@ def _text(fields: Mapping[str, Any], *names: str) -> str:
 
 
 def _working_folder(fields: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the field that says in which folder the host works, and the folder."""
+    """Return the name of the field that has the host's working folder, and the folder."""
     roots = fields.get("workspace_roots")
     if isinstance(roots, list) and roots and isinstance(roots[0], str):
         return "workspace_roots", roots[0]
@@ -279,7 +279,7 @@ def _working_folder(fields: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _claimed_stdout() -> int:
-    """Return what the answer is written to; whatever else is printed goes to stderr."""
+    """Return the descriptor for the answer; anything else that is printed goes to stderr."""
     try:
         outgoing = os.dup(1)
         os.dup2(2, 1)
@@ -289,7 +289,7 @@ def _claimed_stdout() -> int:
 
 
 def _standard_input() -> bytes:
-    """Read stdin to its end: a host may fail whose words are not heard out."""
+    """Read stdin to its end: a host may fail if its input is not read completely."""
     parts, length = [], 0
     with contextlib.suppress(OSError):  # it is closed
         while part := os.read(0, 2**20):
@@ -300,13 +300,13 @@ def _standard_input() -> bytes:
 
 
 def _hear_out(outcome: Outcome) -> None:
-    """Read stdin for the host's sake alone."""
+    """Read stdin only because the host expects it."""
     _standard_input()
     outcome.finish()
 
 
 def _seconds_since_start() -> float:
-    """Return how long ago the process began: on a busy machine its imports alone take seconds."""
+    """Return the age of the process: on a busy machine its imports alone take seconds."""
     try:
         with open("/proc/self/stat", encoding="utf-8", errors="replace") as file:
             ticks = int(file.read().rpartition(")")[2].split()[19])
@@ -316,7 +316,7 @@ def _seconds_since_start() -> float:
 
 
 def seconds_allowed() -> float:
-    """Return after how many seconds a hook ends as it is: as many as are set, if they can be."""
+    """Return the deadline of a hook in seconds: the configured one, if it is valid."""
     try:
         seconds = float(os.environ.get(SECONDS_VARIABLE) or DEADLINE_SECONDS)
     except ValueError:
@@ -327,13 +327,13 @@ def seconds_allowed() -> float:
 def _log(entry: dict[str, Any], outcome: Outcome) -> None:
     folder = entry.pop("folder", None)
     if folder is not None and not os.environ.get(TRIAL_VARIABLE):
-        with contextlib.suppress(OSError):  # there is no place for it: stderr has it
+        with contextlib.suppress(OSError):  # it cannot be written: stderr has it
             Journal(folder).append(entry)
     outcome.finish()
 
 
 def _log_lateness(entry: dict[str, Any], seconds: float) -> None:
-    """Say that time ran out: the log may be what kept it waiting."""
+    """Report that time ran out. Writing the log may be what took so long."""
     why = f"{ENDED} {seconds:g} s: the disk, a lock or a busy machine kept it waiting"
     _complain(why)
     last = {**entry, "outcome": "late", "why": why}
@@ -347,7 +347,7 @@ def _complain(message: str) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Return why something failed, in the words of the library's errors, which quote no texts."""
+    """Return why something failed: the message of the library's own errors, which quote no text."""
     is_ours = hasattr(error, "code") or isinstance(error, UnreadableInput | OSError)
     name = type(error).__name__
     return f"{name}: {error}"[:500] if is_ours else name

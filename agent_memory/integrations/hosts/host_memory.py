@@ -1,4 +1,4 @@
-"""What is kept of a host's session, and a session's memory where all of the library is needed."""
+"""Stores what hooks heard, and answers hooks that need all of the library."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from agent_memory.text.secrets import MASK
 
 _RULES: Final = MemoryCaptureConfig()
 _EMBEDDER_SECONDS: Final = 0.6
-"""After which a provider is not waited for: keywords answer then."""
+"""How long to wait for a provider; after that, keywords answer."""
 
 
 class HostMemory(LazyMemory):
-    """The memory of a host's agent where a ``MemoryReader`` cannot answer, and its methods."""
+    """A host's agent's memory, with a ``MemoryReader``'s methods, for when that cannot answer."""
 
     def __init__(self, occasion: Occasion) -> None:
         super().__init__(
@@ -43,7 +43,7 @@ class HostMemory(LazyMemory):
         )
 
     def search(self, query: str, limit: int) -> list[MemoryExcerpt]:
-        """Return what answers a query, without what only fills up the limit."""
+        """Return what answers a query, without weak hits that only fill up the limit."""
         hits = self().search(query, limit, include_weak=False, count_accesses=False)
         return [MemoryExcerpt.of(hit.memory) for hit in hits]
 
@@ -57,9 +57,9 @@ class HostMemory(LazyMemory):
 
 
 class Keeper:
-    """Keeps what hooks heard, by rules, in the memory of an agent, which is opened for the first.
+    """Stores what hooks heard, by rules, in an agent's memory, which is opened for the first text.
 
-    ``is_stuck`` says whether the store failed: what was not kept may be, later.
+    ``is_stuck`` says whether the store failed: what was not kept may be kept later.
     """
 
     def __init__(self, agent_id: str, root: str | None) -> None:
@@ -68,10 +68,10 @@ class Keeper:
         self.is_stuck = False
 
     def keep(self, entry: Mapping[str, Any]) -> tuple[dict[str, int], str]:
-        """Keep what stands in an entry of a ``Spool``; return the counts for the log.
+        """Store an entry of a ``Spool``; return the counts for the log.
 
-        The second is why something could not be kept; an empty text if all could. It is kept as
-        of the moment when it was heard, which may be long ago.
+        The second value is why something could not be stored, or an empty string. Memories get the
+        time at which the entry was heard, which may be long ago.
         """
         self._said_at = _time_of(entry)
         try:
@@ -86,7 +86,7 @@ class Keeper:
 
     def _clock(self) -> datetime:
         now = now_utc()
-        return min(now, self._said_at or now)  # of a clock that was set back
+        return min(now, self._said_at or now)  # if the clock was set back
 
     def close(self) -> None:
         """Close the memory."""
@@ -113,7 +113,7 @@ class Keeper:
         return _counts_of(counts, is_stuck=self.is_stuck), "; ".join(writer.reasons)
 
     def _keep_summary(self, entry: Mapping[str, Any]) -> dict[str, int]:
-        """Keep the summary that a host made of a conversation, without what it had been given."""
+        """Store the summary that a host made of a conversation, without what had been recalled."""
         memory = self._memory()
         (text,) = entry["texts"]
         if MASK in text and self._refuses_secrets():
@@ -133,13 +133,13 @@ class Keeper:
             )
         except RejectedContent:
             return {"refused": 1}
-        memory.demote(memory_id)  # in the scratchpad it would leave no room for others
+        memory.demote(memory_id)  # in the scratchpad it would crowd out others
         return {"captured": 1}
 
     def _refuses_secrets(self) -> bool:
-        """Return whether the file's setting refuses what a secret was masked in."""
+        """Return whether the file's setting refuses texts in which a secret was masked."""
         memory = self._memory()
-        assert isinstance(memory, AgentMemory)  # noqa: S101 - no session of one was asked for
+        assert isinstance(memory, AgentMemory)  # noqa: S101 - no session was requested
         return OnSecret(memory.info().config.on_secret) is OnSecret.REFUSE
 
 

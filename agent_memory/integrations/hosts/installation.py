@@ -1,7 +1,8 @@
-"""Registering this program in a host's own files: its MCP server, its hooks, and taking them out.
+"""Registers this program in a host's own files, as MCP server and hooks, and removes it again.
 
-What is there stays: other servers and hooks, comments, order. Nothing is written before all files
-are known to be fit; what is replaced is kept beside it, and if one file fails the others come back.
+Existing content stays: other servers and hooks, comments, order. Nothing is written before all
+files are known to be valid; the previous version is kept beside each file, and if one file fails
+the others are restored.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from agent_memory.runtime.paths import with_home
 PROGRAM: Final = "agent-memory"
 _OURS: Final = "agent[-_]memory"
 _TIME_LIMIT_SECONDS: Final = 10
-"""Which a host gives a hook that ends by itself after two."""
+"""The limit that a host gives a hook, which ends by itself after two."""
 
 
 class Change(NamedTuple):
-    """What becomes of a file: ``None`` is no file."""
+    """The change of a file; ``None`` means no file."""
 
     path: Path
     before: str | None
@@ -47,7 +48,7 @@ class Change(NamedTuple):
 
     @property
     def action(self) -> str:
-        """What is done: ``created``, ``changed``, ``deleted`` or ``unchanged``."""
+        """The kind of change: ``created``, ``changed``, ``deleted`` or ``unchanged``."""
         if self.before == self.after:
             return "unchanged"
         if self.before is None:
@@ -68,17 +69,17 @@ class Change(NamedTuple):
 
 
 class InstalledHook(NamedTuple):
-    """A hook as it stands in a host's file."""
+    """A hook as registered in a host's file."""
 
     event: str
     command: str
-    """What is run; an empty text where the server is asked."""
+    """The command that is run; an empty string if the server is asked."""
     trust_key: str
-    """By which Codex keeps whether its user trusts it."""
+    """The key under which Codex records whether its user trusts it."""
 
 
 class Installation(NamedTuple):
-    """A host, and where in it and for whom: a user, or with ``project`` that folder alone."""
+    """A host and a scope: its user, or with ``project`` that folder only."""
 
     host: Host
     project: str | None = None
@@ -103,7 +104,7 @@ class Installation(NamedTuple):
         return {**kind, "command": command[0], "args": [*command[1:], *root, "mcp", *whose]}
 
     def handler(self, event: Event, command: Sequence[str]) -> dict[str, Any]:
-        """Return what the host is to run at an event, in its form."""
+        """Return what the host is to run at an event, in the host's format."""
         if event.by_server:
             return {"hooks": [self._call_of_server(event)]}
         words = [*command, "hook", self.host.name, event.name]
@@ -119,7 +120,7 @@ class Installation(NamedTuple):
         return {**matcher, "hooks": [handler]}
 
     def _call_of_server(self, event: Event) -> dict[str, Any]:
-        """Return the handler that asks the server: the host replaces the names in it."""
+        """Return the handler that asks the server; the host replaces the names in it."""
         names = ("session_id", "cwd", *event.by_server)
         return {
             "type": "mcp_tool",
@@ -136,7 +137,7 @@ class Installation(NamedTuple):
     # Where ----------------------------------------------------------------------------------------
 
     def path(self, file: ConfigFile) -> Path:
-        """Return where a file of the host is."""
+        """Return the path of one of the host's files."""
         if self.project is not None:
             return Path(self.project) / file.path
         moved = os.environ.get(self.host.folder_variable) if self.host.folder_variable else None
@@ -146,7 +147,7 @@ class Installation(NamedTuple):
         return Path(os.path.normpath(with_home(folder) / file.path))
 
     def files(self) -> tuple[ConfigFile | None, ConfigFile | None]:
-        """Return the files of the servers and of the hooks, as far as the host has them."""
+        """Return the files for servers and for hooks, as far as the host has them."""
         if self.project is None:
             return self.host.server, self.host.hooks
         return self.host.project_server, self.host.project_hooks
@@ -154,10 +155,10 @@ class Installation(NamedTuple):
     # Changes --------------------------------------------------------------------------------------
 
     def install(self, command: Sequence[str]) -> list[Change]:
-        """Return what is to be changed so that the host runs the server and the hooks.
+        """Return the changes after which the host runs the server and the hooks.
 
-        Raises ``ValidationError`` for a file that is not what it should be, and
-        ``ConfigurationError`` where another server has the name.
+        Raises ``ValidationError`` for a malformed file, and ``ConfigurationError`` if another
+        server has the name.
         """
         servers, hooks = self.files()
         if servers is None and hooks is None:
@@ -171,7 +172,7 @@ class Installation(NamedTuple):
         return drafts.changes()
 
     def uninstall(self) -> list[Change]:
-        """Return what is to be changed so that the host knows nothing of this program."""
+        """Return the changes that remove this program from the host."""
         servers, hooks = self.files()
         drafts = _Drafts()
         if servers is not None:
@@ -180,10 +181,10 @@ class Installation(NamedTuple):
             drafts.remove_hooks(self.host, self.path(hooks), hooks.key)
         return drafts.changes()
 
-    # What is there --------------------------------------------------------------------------------
+    # What is installed ----------------------------------------------------------------------------
 
     def installed_server(self) -> dict[str, Any] | None:
-        """Return the entry of our server in the host's file, if there is one."""
+        """Return the entry of our server in the host's file, or ``None``."""
         servers, _ = self.files()
         if servers is None:
             return None
@@ -191,7 +192,7 @@ class Installation(NamedTuple):
         return entry if entry is not None and _is_our_server(entry) else None
 
     def installed_hooks(self) -> list[InstalledHook]:
-        """Return what the host runs of this program."""
+        """Return the hooks in the host's file that run this program."""
         _, hooks = self.files()
         if hooks is None:
             return []
@@ -203,7 +204,7 @@ class Installation(NamedTuple):
 
 
 class _Drafts:
-    """The texts of files while they are changed; of one file there may be two changes."""
+    """The texts of files while they are edited; one file may be edited twice."""
 
     def __init__(self) -> None:
         self._before: dict[Path, str | None] = {}
@@ -215,7 +216,7 @@ class _Drafts:
             before = self._before[path]
             after: str | None = text.text
             if text.text.strip() in ("", "{}") and before != after:
-                after = None  # nothing but ours was in it
+                after = None  # it held only our own entries
             changes.append(Change(path, before, after))
         return changes
 
@@ -331,9 +332,9 @@ def _is_our_server(entry: dict[str, Any]) -> bool:
 
 
 def program() -> list[str]:
-    """Return the words that run this program, wherever they are run: its absolute path.
+    """Return the command that runs this program from anywhere: its absolute path.
 
-    Raises ``ConfigurationError`` for a program by whose name its hooks would not be known again.
+    Raises ``ConfigurationError`` for a program whose name would not identify its hooks later.
     """
     if (bundle := _bundle()) is not None:
         if re.search(_OURS, Path(bundle[-1]).name) is None:
@@ -350,7 +351,7 @@ def program() -> list[str]:
 
 
 def _bundle() -> list[str] | None:
-    """Return the words that run this program where it is one file, with its packages in it."""
+    """Return the command that runs this program if it is a single file with its packages."""
     if hasattr(sys, "frozen"):
         return [os.path.abspath(sys.executable)]  # noqa: PTH100
     started = os.path.abspath(sys.argv[0])  # noqa: PTH100
@@ -358,7 +359,7 @@ def _bundle() -> list[str] | None:
 
 
 def _applications() -> str:
-    """Return where desktop programs keep the settings of a user."""
+    """Return the folder in which desktop programs keep a user's settings."""
     if sys.platform == "darwin":
         return "~/Library/Application Support"
     if os.name == "nt":
@@ -367,7 +368,7 @@ def _applications() -> str:
 
 
 def read_text(path: Path) -> str | None:
-    """Return the text of a file; ``None`` where there is none. Raises ``StorageUnavailable``."""
+    """Return the text of a file, or ``None`` if there is none. Raises ``StorageUnavailable``."""
     with translated_errors(path, "read"):
         try:
             return path.read_bytes().decode("utf-8")
@@ -380,10 +381,10 @@ def read_text(path: Path) -> str | None:
 
 
 def write(changes: Iterable[Change]) -> dict[Path, Path]:
-    """Carry changes out, all or none; return the backup of each file that there was.
+    """Write changes, all or none; return the backup of each file that existed.
 
-    Raises ``StorageUnavailable`` for a file that was changed since it was looked at, and
-    ``StorageError`` where one cannot be written.
+    Raises ``StorageUnavailable`` for a file that changed since it was read, and ``StorageError`` if
+    one cannot be written.
     """
     changes = [change for change in changes if change.action != "unchanged"]
     for change in changes:
@@ -420,7 +421,7 @@ def _backup_names(path: Path, stamp: str) -> Iterator[Path]:
 
 
 def _write(path: Path, text: str | None) -> None:
-    """Make a file have a text, at once and with the rights that it had; a link stays one."""
+    """Replace the text of a file atomically, keeping its permissions; a link stays a link."""
     target = path.resolve()
     with translated_errors(target, "written"):
         if text is None:

@@ -1,8 +1,8 @@
-"""Taking in what hooks heard: looked through by rules, and stored under the rules of the file.
+"""Stores what hooks heard: scanned by rules, under the settings of the file.
 
-A hook starts a process for it that the host does not wait for (``start``); the server that runs
-already, and the command line, do it themselves (``take_in``). Only one process is at it at a time.
-What cannot be stored, as the file is locked or the disk full, waits for the next of them.
+A hook starts a process for it that the host does not wait for (``start``); the running server and
+the command line do it themselves (``take_in``). Only one process works on it at a time. What cannot
+be stored, because the file is locked or the disk full, waits for the next one.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from agent_memory.integrations.hosts.journal import Journal, is_anything_heard
 from agent_memory.integrations.hosts.spool import Spool
 
 _NAMES: Final = ("host", "event", "session")
-"""What the log says of an entry, besides what became of it."""
+"""The fields of an entry that go into the log, besides its outcome."""
 _UNREADABLE: Final = "a line of what hooks heard cannot be read"
 _CLAIM: Final = 3
-"""The open file by which the process that is started holds the claim."""
+"""The file descriptor by which the started process holds the claim."""
 
 
 def start(folder: str, agent_id: str, root: str | None) -> None:
-    """Let another process take in what waits, unless one is at it; it outlives this one.
+    """Start a process that stores what is waiting, unless one is running; it outlives this one.
 
-    Raises ``OSError`` where none can be started.
+    Raises ``OSError`` if none can be started.
     """
     spool = Spool(folder)
-    # A bundled program is its own interpreter, and knows no -m.
+    # A bundled program is its own interpreter, and has no -m.
     if os.name != "posix" or not sys.executable or hasattr(sys, "frozen"):
         take_in(folder, agent_id, root)
         return
@@ -37,10 +37,10 @@ def start(folder: str, agent_id: str, root: str | None) -> None:
     if claim is None:
         return
     try:
-        os.set_inheritable(claim, claim == _CLAIM)  # the other one is a copy that would stay open
+        os.set_inheritable(claim, claim == _CLAIM)  # a second copy would stay open
         handles: list[tuple[Any, ...]] = [(os.POSIX_SPAWN_DUP2, claim, _CLAIM)]
         handles += [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in range(3)]
-        # Not from the folder that the host is in: a project may have modules of any name.
+        # -P: the host's folder is a project, which may have modules of any name.
         words = [sys.executable, "-P", "-m", "agent_memory.integrations.hosts.intake"]
         words += [folder, agent_id, *([root] if root else [])]
         environment = {**os.environ, "PYTHONPATH": _module_path()}
@@ -50,21 +50,21 @@ def start(folder: str, agent_id: str, root: str | None) -> None:
 
 
 def _module_path() -> str:
-    """Return where this process finds modules, the folder that it was started in left out.
+    """Return this process's module search path, without the folder that it was started in.
 
     A program in one file (shiv, PEX) unpacks its packages where no other process looks.
     """
     begins_there = not sys.flags.safe_path and sys.path[:1] in ([""], [os.getcwd()])
     places = sys.path[1:] if begins_there else sys.path
-    return os.pathsep.join(filter(os.path.isabs, places))  # any other is meant from that folder
+    return os.pathsep.join(filter(os.path.isabs, places))  # others are relative to that folder
 
 
 def take_in(folder: str, agent_id: str, root: str | None, *, claim: int | None = None) -> bool:
-    """Store what waits, unless another process is at it; return whether nothing is left to do.
+    """Store what is waiting, unless another process does; return whether nothing is left.
 
-    ``claim`` is that of ``Spool.claim``, where the caller has it; it is closed. Never raises for
-    what cannot be stored: that is a line of the log. Raises ``OSError`` for a file that cannot be
-    read or written.
+    ``claim`` is that of ``Spool.claim``, if the caller has it; it is closed. What cannot be stored
+    is a line of the log, and raises nothing. Raises ``OSError`` for a file that cannot be read or
+    written.
     """
     spool = Spool(folder)
     while claim is not None or is_anything_heard(folder):

@@ -1,7 +1,7 @@
-"""What hooks keep between two processes: what became of each, and what a session was given.
+"""What hooks keep between two processes: the outcome of each, and what a session was given.
 
-Both stand in the folder ``hooks`` of the agent, in files that may be deleted at any time: ids,
-counts and reasons, no text of anybody's. Nothing is imported here that takes long.
+Both are files in the agent's folder ``hooks`` that may be deleted at any time: ids, counts and
+reasons, but no texts. Nothing slow is imported here.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from agent_memory.models.limits import (
 )
 
 MOST_BYTES: Final = 500_000
-"""A log that is longer than this makes room for a new one; the one before is kept."""
+"""A longer log is replaced by a new one; the previous one is kept."""
 _SESSION_SECONDS: Final = 14 * 86_400
-"""After which a session that did nothing is forgotten."""
+"""An inactive session is forgotten after this time."""
 _SESSION_FILE: Final = "session-"
 _COMPACTED: Final = "#compacted "
 NO_BLOCKING: Final = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-"""A pipe in the place of a file must keep nobody waiting, and a link lead nowhere."""
+"""Do not wait for a pipe, and do not follow a link, in place of a file."""
 _BEYOND: Final = 2**30
 _NO_ROOM: Final = (errno.ENOSPC, errno.EROFS, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 def agent_folder(agent_id: str, root: str | None) -> str:
-    """Return the folder of an agent: ``runtime.paths`` says where that is, and takes 80 ms.
+    """Return the folder of an agent, as ``runtime.paths`` does, which takes 80 ms.
 
-    Beside a database there is one too, for this log: under the root that is the default. Raises
-    ``OSError`` where ``~`` stands for no home that is known.
+    With a database there is one too, for this log: under the default root. Raises ``OSError`` if
+    ``~`` is not a known home.
     """
     chosen = root or os.environ.get(ROOT_VARIABLE) or DEFAULT_MEMORY_ROOT
     if SERVER_ADDRESS.match(chosen):
         chosen = DEFAULT_MEMORY_ROOT
     expanded = os.path.expanduser(chosen)
-    if expanded.startswith("~"):  # it would be a folder of that name, in the user's project
+    if expanded.startswith("~"):  # it would be a folder named "~" in the user's project
         raise FileNotFoundError(f"{chosen}: no such home is known here: set HOME")
     return os.path.join(os.path.realpath(expanded), agent_id)
 
 
 def has_memories(folder: str, root: str | None) -> bool:
-    """Return whether an agent's folder has a file of memories; of a database, that it may have."""
+    """Return whether an agent's folder has a file of memories; always true for a database."""
     chosen = root or os.environ.get(ROOT_VARIABLE) or ""
     file = os.path.join(folder, VECTOR_DB_FILENAME)
     return SERVER_ADDRESS.match(chosen) is not None or os.path.lexists(file)
 
 
 def is_anything_heard(folder: str) -> bool:
-    """Return whether something waits to be stored that hooks heard: see ``Spool``."""
+    """Return whether something that hooks heard is waiting to be stored: see ``Spool``."""
     try:
         return os.stat(os.path.join(folder, HOOKS_FOLDER, HEARD_FILENAME)).st_size > 0
     except OSError:
@@ -69,25 +69,25 @@ def is_anything_heard(folder: str) -> bool:
 
 
 def timestamp() -> str:
-    """Return the time, in UTC, as it stands in these files."""
+    """Return the current time in UTC, in the format of these files."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def moment() -> str:
-    """Return the time as memories have it, which tells what came first within a second."""
+    """Return the current time in the format of memories, which orders events within a second."""
     seconds, microseconds = divmod(time.time_ns() // 1_000, 1_000_000)
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{microseconds:06d}Z"
 
 
 class Journal:
-    """The log of an agent's hooks, ``hooks/log.jsonl``: a line for each that ran."""
+    """The log of an agent's hooks, ``hooks/log.jsonl``: one line for each that ran."""
 
     def __init__(self, folder: str) -> None:
         self.folder: Final = os.path.join(folder, HOOKS_FOLDER)
         self.path: Final = os.path.join(self.folder, "log.jsonl")
 
     def append(self, entry: dict[str, Any]) -> None:
-        """Write a line. Raises ``OSError`` where it cannot be written."""
+        """Write a line. Raises ``OSError`` if that fails."""
         line = json.dumps({"at": timestamp(), **entry}, ensure_ascii=False) + "\n"
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         handle = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | NO_BLOCKING, 0o600)
@@ -100,14 +100,14 @@ class Journal:
             os.replace(self.path, f"{self.path}.1")
 
     def entries(self) -> Iterator[dict[str, Any]]:
-        """Yield what was written, oldest first. What cannot be read is passed over."""
+        """Yield the entries, oldest first, without unreadable ones."""
         for path in (f"{self.path}.1", self.path):
             with contextlib.suppress(OSError), open(path, "rb", opener=_opened) as file:
                 yield from (entry for line in file if (entry := entry_of(line)) is not None)
 
 
 def entry_of(line: bytes) -> dict[str, Any] | None:
-    """Return the JSON object on a line; ``None`` where there is none."""
+    """Return the JSON object on a line, or ``None``."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):
@@ -122,10 +122,10 @@ def _opened(path: str, flags: int) -> int:
 class ShownMemories:
     """The memories that one session of a host was given, so that none is given twice.
 
-    A file has an id a line. Use it as a context manager: while the body runs no other process
-    changes it. ``compacted_at`` is when the host last let go of the conversation, and with that of
-    what it had been given; an empty text if it never did. Where the disk is full nothing is noted,
-    and ``why`` says so: what is stored there can be read, and is given.
+    A file has one id a line. Use it as a context manager: during the body no other process changes
+    it. ``compacted_at`` is when the host last dropped the conversation, and with it what it had
+    been given; an empty string if it never did. On a full disk nothing is recorded, and ``why``
+    says so: memories can still be read, and are given.
     """
 
     def __init__(self, folder: str, host: str, session: str) -> None:
@@ -146,23 +146,23 @@ class ShownMemories:
         try:
             lock(self._handle)
             self._read()
-        except BaseException:  # Ctrl-C too: no lock is left behind
+        except BaseException:  # Ctrl-C too: leave no lock behind
             os.close(self._handle)
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._handle >= 0:
-            os.close(self._handle)  # and with it the lock
+            os.close(self._handle)  # this releases the lock
 
     def add(self, memory_ids: Iterable[str]) -> None:
-        """Note that the session was given memories. Raises ``OSError``."""
+        """Record that the session was given memories. Raises ``OSError``."""
         new = [memory_id for memory_id in memory_ids if memory_id not in self.ids]
         self._append("".join(f"{memory_id}\n" for memory_id in new))
         self.ids.update(new)
 
     def forget(self) -> None:
-        """Note that the session has lost what it was given. Raises ``OSError``."""
+        """Record that the session has lost what it was given. Raises ``OSError``."""
         self.ids.clear()
         self.compacted_at = moment()
         if self._handle >= 0:
@@ -170,7 +170,7 @@ class ShownMemories:
         self._append(f"{_COMPACTED}{self.compacted_at}\n")
 
     def _append(self, lines: str) -> None:
-        """Write all of some lines, or, where there is no room, none."""
+        """Write all of the lines, or none if there is no room."""
         if self._handle < 0:
             return
         size = os.lseek(self._handle, 0, os.SEEK_END)
@@ -183,7 +183,7 @@ class ShownMemories:
 
     @contextlib.contextmanager
     def _room(self) -> Iterator[None]:
-        """Keep why there is no room for what the body writes."""
+        """Set ``why`` if there is no room for what the body writes."""
         try:
             yield
         except OSError as error:
@@ -201,13 +201,13 @@ class ShownMemories:
 
 
 def shown_to(occasion: Occasion) -> AbstractContextManager[ShownMemories]:
-    """Give the body what a session was given, while no other process changes it."""
+    """Give the body what a session was given; meanwhile no other process changes it."""
     shown = ShownMemories(occasion.folder, occasion.call.host.name, occasion.session)
     return shown if occasion.is_noted else contextlib.nullcontext(shown)
 
 
 def lock(handle: int, *, wait: bool = True) -> bool:
-    """Lock an open file, as soon as nobody else has it; without ``wait``, or return false."""
+    """Lock an open file, waiting for others; without ``wait``, return false if it is locked."""
     try:
         if os.name == "posix":
             import fcntl  # noqa: PLC0415 - not on Windows
@@ -216,7 +216,7 @@ def lock(handle: int, *, wait: bool = True) -> bool:
         else:
             import msvcrt  # noqa: PLC0415 - only on Windows
 
-            os.lseek(handle, _BEYOND, os.SEEK_SET)  # what is locked there, nobody else can read
+            os.lseek(handle, _BEYOND, os.SEEK_SET)  # others cannot read locked bytes
             msvcrt.locking(handle, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
     except OSError:
         if wait:
@@ -226,7 +226,7 @@ def lock(handle: int, *, wait: bool = True) -> bool:
 
 
 def unlock(handle: int) -> None:
-    """Let go of the lock on an open file."""
+    """Release the lock on an open file."""
     if os.name == "posix":
         import fcntl  # noqa: PLC0415 - not on Windows
 
@@ -239,7 +239,7 @@ def unlock(handle: int) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Bring the names of new files in a folder to the disk, where that can be asked for."""
+    """Sync the names of new files in a folder to the disk, where the system can."""
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -249,7 +249,7 @@ def sync_folder(folder: str) -> None:
 
 
 def forget_old_sessions(folder: str) -> None:
-    """Delete what is kept of sessions that did nothing for two weeks."""
+    """Delete the records of sessions that were inactive for two weeks."""
     oldest = time.time() - _SESSION_SECONDS
     with contextlib.suppress(OSError), os.scandir(os.path.join(folder, HOOKS_FOLDER)) as entries:
         for entry in entries:

@@ -1,8 +1,8 @@
-"""Editing JSON as text: comments, order, indentation and what else stands there stay.
+"""Edits JSON as text, preserving comments, order, indentation and everything else.
 
-Comments and trailing commas are read as editors write them (JSONC). Python has no library that
-keeps them when it writes, so a value is put into its place in the text and nothing else is touched;
-what comes out is read again before anybody gets it.
+Comments and trailing commas are read as editors write them (JSONC). No Python library preserves
+them on writing, so a value is inserted into the text and nothing else is touched; the result is
+parsed again before it is returned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _READER: Final = json.JSONDecoder()
 
 
 class _Member(NamedTuple):
-    """A value in an object or a list, and where it stands; ``start`` is that of its key."""
+    """A value in an object or a list, and its position; ``start`` is that of its key."""
 
     key: Key
     start: int
@@ -33,9 +33,9 @@ class _Member(NamedTuple):
 
 
 class JsonText:
-    """A JSON document, and its text. ``name`` is what errors call it.
+    """A JSON document, and its text. ``name`` is used in errors.
 
-    An empty text is an empty object. Raises ``ValidationError`` for what is no JSON object.
+    An empty text is an empty object. Raises ``ValidationError`` for anything but a JSON object.
     """
 
     def __init__(self, text: str, name: str) -> None:
@@ -46,7 +46,7 @@ class JsonText:
         self.data()
 
     def data(self) -> dict[str, Any]:
-        """Return what the text says."""
+        """Return the parsed text."""
         try:
             data = json.loads(self._plain())
         except (ValueError, RecursionError) as error:
@@ -56,7 +56,7 @@ class JsonText:
         return data
 
     def value(self, path: Sequence[Key]) -> Any:  # noqa: ANN401 - JSON
-        """Return the value at a path; ``None`` where there is none."""
+        """Return the value at a path, or ``None``."""
         value: Any = self.data()
         for key in path:
             if isinstance(key, str):
@@ -66,10 +66,10 @@ class JsonText:
         return value
 
     def put(self, path: Sequence[Key], value: object) -> None:
-        """Set the value at a path; objects and lists on the way to it are made.
+        """Set the value at a path; missing objects and lists on the way are created.
 
-        An element with the number of a list's length is added to it. Raises ``ValidationError``
-        where something else stands on the way.
+        An index equal to a list's length appends to it. Raises ``ValidationError`` if something
+        else is on the way.
         """
         start = self._skip(0)
         for depth, key in enumerate(path):
@@ -92,7 +92,7 @@ class JsonText:
             raise self._refused("cannot be changed without changing more of it")
 
     def remove(self, path: Sequence[Key]) -> None:
-        """Take the value at a path away, and the containers that nothing is left in."""
+        """Remove the value at a path, and the containers that this leaves empty."""
         while path and self.value(path) is not None:
             start = self._skip(0)
             for key in path[:-1]:
@@ -102,19 +102,19 @@ class JsonText:
             if self._uncommented()[start + 1 : end - 1].strip():
                 break
             if self.text[start + 1 : end - 1].strip():
-                return  # of comments somebody thought
+                return  # only comments are left: keep them
             self._replace(start + 1, end - 1, "")
             path = path[:-1]
         self.data()
 
-    # Where things stand ---------------------------------------------------------------------------
+    # Positions ------------------------------------------------------------------------------------
 
     def _uncommented(self) -> str:
-        """Return the text with blanks for comments, so that every place stays where it is."""
+        """Return the text with comments blanked out, so that all positions stay the same."""
         return _COMMENT.sub(_blank, self.text)
 
     def _plain(self) -> str:
-        """Return the text as strict JSON, every place where it is."""
+        """Return the text as strict JSON, with all positions unchanged."""
         if not self._plain_text:
             self._plain_text = _TRAILING_COMMA.sub(_blank, self._uncommented())
         return self._plain_text
@@ -127,7 +127,7 @@ class JsonText:
         return _READER.raw_decode(self._plain(), start)[1]
 
     def _members(self, start: int) -> list[_Member]:
-        """Return what is in the object or list that begins at a place."""
+        """Return the members of the object or list that begins at a position."""
         plain = self._plain()
         members: list[_Member] = []
         place = self._skip(start + 1)
@@ -147,7 +147,7 @@ class JsonText:
     # Writing --------------------------------------------------------------------------------------
 
     def _insert(self, start: int, key: Key, value: object, depth: int) -> None:
-        """Add a member at the end of the object or list that begins at a place."""
+        """Add a member at the end of the object or list that begins at a position."""
         written = self._written(value, depth)
         if isinstance(key, str):
             written = f"{json.dumps(key, ensure_ascii=False)}: {written}"
@@ -162,14 +162,14 @@ class JsonText:
         last = members[-1].end
         place = self._end_of_line(last)
         rest = self._uncommented()[last:place].strip()
-        if rest not in ("", ","):  # what closes stands on the same line
+        if rest not in ("", ","):  # the closing bracket is on the same line
             place, rest = last, ""
         self._replace(place, place, line)
         if not rest:
             self._replace(last, last, ",")
 
     def _end_of_line(self, place: int) -> int:
-        """Return where a line ends, or the comment that goes on beyond it."""
+        """Return where a line ends, or a comment that continues beyond it."""
         end = self.text.find("\n", place)
         end = len(self.text) if end < 0 else end
         for match in _COMMENT.finditer(self.text):
@@ -178,7 +178,7 @@ class JsonText:
         return end - 1 if self.text[end - 1 : end] == "\r" else end
 
     def _cut(self, member: _Member) -> None:
-        """Take a member away, with a comma beside it and its line break."""
+        """Remove a member, with an adjacent comma and its line break."""
         plain = self._uncommented()
         end = member.end
         match = re.compile(r"\s*,").match(plain, end)

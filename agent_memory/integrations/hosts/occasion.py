@@ -1,4 +1,4 @@
-"""What happened in a host, in our words, and what comes of it."""
+"""An event of a host in our terms, and the outcome of handling it."""
 
 import _thread
 import json
@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 from agent_memory.integrations.hosts.table import Event, Host
 
 SUMMARY_TAG: Final = "session-summary"
-"""Of what a host wrote when it let go of a conversation."""
+"""The tag of a summary that a host wrote when it compacted a conversation."""
 
 
 class Call(NamedTuple):
-    """What the command line said."""
+    """The parsed command line."""
 
     host: Host
     event: Event
@@ -20,16 +20,16 @@ class Call(NamedTuple):
 
 
 class Occasion(NamedTuple):
-    """What happened in the host, in our words."""
+    """An event of a host, in our terms."""
 
     call: Call
     agent_id: str
     folder: str
-    """Of the agent."""
+    """The agent's folder."""
     session: str
     """The host's name of its session."""
     source: str = ""
-    """What began a session, or who wrote a prompt."""
+    """What started a session, or who wrote a prompt."""
     tool: str = ""
     content: object = ""
     """The prompt, what the agent said or a tool returned, or the summary."""
@@ -43,18 +43,18 @@ class Occasion(NamedTuple):
 
     @property
     def is_noted(self) -> bool:
-        """Whether what is given is noted: not where sessions cannot be told from each other."""
+        """Whether to record what is given: not if sessions cannot be told apart."""
         return bool(self.session) and not self.is_trial
 
     @property
     def label(self) -> str:
-        """What memories of the session are signed with: the host, and the end of the name."""
+        """The session name in memories: the host, and the end of the host's session name."""
         tail = "".join(letter for letter in self.session if letter.isalnum())[-8:]
         return f"{self.call.host.name}-{tail or 'unnamed'}"
 
 
 class Outcome:
-    """What a hook says, and what became of it; ``counts`` go into the log."""
+    """The answer of a hook, and its outcome; ``counts`` go into the log."""
 
     def __init__(self) -> None:
         self.context = ""
@@ -66,20 +66,20 @@ class Outcome:
         self._done.acquire()
 
     def answer(self, context: str = "") -> None:
-        """Let the host have its answer, while the rest is done."""
+        """Release the answer to the host; the rest is still being done."""
         self.context = context
         if self._ready.locked():
             self._ready.release()
 
     def finish(self) -> None:
-        """Say that nothing more is to be done."""
+        """Signal that everything is done."""
         self.answer(self.context)
         self._done.release()
 
     def wait_until_ready(self, seconds: float) -> bool:
-        """Return whether there is an answer, after waiting for it at most so long."""
+        """Wait for an answer, at most so many seconds, and return whether there is one."""
         return self._ready.acquire(timeout=max(0.0, seconds))
 
     def wait_until_done(self, seconds: float) -> bool:
-        """Return whether all is done, after waiting for it at most so long."""
+        """Wait until everything is done, at most so many seconds, and return whether it is."""
         return self._done.acquire(timeout=max(0.0, seconds))

@@ -1,4 +1,4 @@
-"""A plugin for Claude Code, with the marketplace file that offers it: a folder to be shared."""
+"""A plugin for Claude Code, with a marketplace file that offers it: a folder to share."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _DESCRIPTION: Final = (
 
 
 def plugin_changes(folder: Path) -> list[Change]:
-    """Return what is to be written so that a folder is a marketplace with the plugin.
+    """Return the changes that make a folder a marketplace with the plugin.
 
-    The command is not an absolute path there: whoever adds the plugin has one of their own.
+    Its command is not an absolute path: whoever adds the plugin has their own.
     """
     return [
         Change(path, read_text(path), f"{json.dumps(content, indent=2, ensure_ascii=False)}\n")

@@ -1,9 +1,9 @@
 """Which agent a project's memories belong to: one that is named after its folder.
 
-The name is that of the folder of the git repository that a path is in (of the path itself where
-there is none), and eight digits of a checksum of that folder's path: two projects of one name never
-share memories, and where a path lies in its project does not matter. All worktrees of a repository
-are one project. Nothing is read but ``.git``, and nothing imported that takes long.
+The name is that of the folder of the git repository that a path is in (or of the path itself), and
+eight digits of a checksum of that folder's path: two projects of the same name never share
+memories, and all paths in a project give the same name. All worktrees of a repository are one
+project. Only ``.git`` is read, and nothing slow is imported.
 """
 
 import os
@@ -15,14 +15,14 @@ _LONGEST_FILE: Final = 4096
 
 
 class Project(NamedTuple):
-    """A project, and the agent whose memories are its own."""
+    """A project, and the agent that has its memories."""
 
     agent_id: str
     folder: str
 
 
 def project_of(path: str) -> Project:
-    """Return the project that a path lies in."""
+    """Return the project that a path is in."""
     folder = _root_of(os.path.realpath(os.path.expanduser(path)))
     name = "".join(letter if _is_fit(letter) else "-" for letter in os.path.basename(folder))
     short = "-".join(filter(None, name.split("-")))[:_LONGEST_NAME] or "project"
@@ -49,7 +49,7 @@ def _root_of(path: str) -> str:
 
 
 def _main_worktree(folder: str, marker: str) -> str:
-    """Return the folder of the repository that a worktree belongs to; of a submodule, itself."""
+    """Return the folder of the repository that a worktree belongs to; a submodule's is its own."""
     entry = _line_of(marker)
     if not entry.startswith("gitdir:"):
         return folder

@@ -1,6 +1,6 @@
-"""What a host's session is given of an agent's memory.
+"""What a host's session is given from an agent's memory.
 
-A host waits for this at every prompt: nothing is imported here that a search can do without.
+A host waits for this at every prompt: nothing is imported here that a search does not need.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from agent_memory.integrations.hosts.host_memory import HostMemory
 
 PAD_TOKENS: Final = 1_200
-"""Of the scratchpad, at the start of a session."""
+"""For the scratchpad, at the start of a session."""
 RECENT_TOKENS: Final = 800
-"""Of what was last worked on, at the start of a session."""
+"""For what was last worked on, at the start of a session."""
 PROMPT_TOKENS: Final = 700
-"""Of what answers a prompt."""
+"""For what answers a prompt."""
 _LONGEST_QUERY: Final = 2_000
 """Characters of a prompt that are searched for, half at each end."""
 _MOST_HITS: Final = 12
 _MOST_RECENT: Final = 8
 _LONGEST_SHOWN: Final = 600
-"""Characters of a memory that are shown; ``memory_get`` has it whole."""
+"""Characters of a memory that are shown; ``memory_get`` returns all of it."""
 _LOST_CONTEXT: Final = ("compact", "clear")
 
 
@@ -47,9 +47,9 @@ def recall(occasion: Occasion, outcome: Outcome) -> None:
 
 
 def _readable(occasion: Occasion) -> MemoryReader | HostMemory:
-    """Open the memory to be read: quickly, where that can answer."""
+    """Open the memory for reading, by the quick reader if that can answer."""
     root, is_trial = occasion.call.root, occasion.is_trial
-    is_start = occasion.call.event.kind == "start"  # which searches for nothing
+    is_start = occasion.call.event.kind == "start"  # which does not search
     reader = MemoryReader.open(
         occasion.agent_id, root=root, read_only=is_trial, by_keyword=is_start
     )
@@ -61,7 +61,7 @@ def _readable(occasion: Occasion) -> MemoryReader | HostMemory:
 
 
 class _Recall:
-    """What one session of a host is given, and how much of what there is."""
+    """What one session of a host is given, and how much more there is."""
 
     def __init__(self, memory: MemoryReader | HostMemory, occasion: Occasion) -> None:
         self._memory = memory
@@ -71,7 +71,7 @@ class _Recall:
         """Why what is given could not be noted; an empty text where it was."""
 
     def beginning(self) -> str:
-        """Return what a session begins with: the scratchpad, and what was last worked on."""
+        """Return what a session starts with: the scratchpad, and what was last worked on."""
         with shown_to(self._occasion) as shown:
             if self._occasion.source in _LOST_CONTEXT and self._occasion.is_noted:
                 shown.forget()
@@ -89,7 +89,7 @@ class _Recall:
         return self._headed([part for part in parts if part])
 
     def answer(self) -> str:
-        """Return what answers a prompt, and was not given to this session before."""
+        """Return what answers a prompt and was not given to this session before."""
         hits = self._memory.search(both_ends(self._occasion.text, _LONGEST_QUERY), _MOST_HITS)
         with shown_to(self._occasion) as shown:
             new = [hit for hit in hits if self._is_new(hit, shown)]
@@ -103,7 +103,7 @@ class _Recall:
         return self._headed([text] if text else [])
 
     def _is_new(self, memory: MemoryExcerpt, shown: ShownMemories) -> bool:
-        """Return whether a session does not know a memory: what it stored itself, it knows."""
+        """Return whether a memory is new to a session; those that it stored itself are not."""
         if memory.id in shown.ids:
             return False
         if memory.created_by_session != self._occasion.label:
@@ -122,7 +122,7 @@ class _Recall:
         return render_memories(shortened, tokens, agent_id=self._occasion.agent_id)
 
     def _headed(self, parts: list[str]) -> str:
-        """Return parts under a line that says whose memories they are, and where they lie."""
+        """Return parts under a line that names the agent and its file."""
         if not parts:
             return ""
         place = os.path.join(self._occasion.folder, VECTOR_DB_FILENAME)
@@ -137,7 +137,7 @@ def _shortened(memory: MemoryExcerpt) -> MemoryExcerpt:
 
 
 def _ids_in(text: str) -> list[str]:
-    """Return the ids of the memories that a rendered text shows: each line ends with its source."""
+    """Return the ids of the memories in a rendered text: each line ends with its source."""
     sources = [
         line.rpartition("{")[2] for line in text.splitlines()
         if line.startswith("- ") and line.endswith("}")

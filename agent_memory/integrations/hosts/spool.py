@@ -1,8 +1,8 @@
-"""What hooks have heard, until it is stored: the library's import takes longer than hosts wait.
+"""Holds what hooks heard until it is stored: importing the library takes longer than hosts wait.
 
-A hook writes it down (``note``), without secrets and synced to the disk, and another process takes
-it in: see ``intake``. It stands in ``hooks/heard.jsonl`` of the agent's folder, an entry a line,
-for as long as it takes to store it; while nobody can store it, it waits.
+A hook writes it down (``note``), with secrets masked and synced to the disk, and another process
+stores it: see ``intake``. It is in ``hooks/heard.jsonl`` of the agent's folder, one entry a line,
+until it is stored; while nobody can store it, it waits.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from agent_memory.text.capture_words import has_capture_word
 from agent_memory.text.secrets import mask_secrets
 
 MOST_BYTES: Final = 64 * 2**20
-"""More does not wait: it is told as dropped."""
+"""The most bytes that may wait: more is reported as dropped."""
 _HALVES: Final = re.compile("[\ud800-\udfff]")
-"""Halves of characters, as a host may cut them: a "?" in their place would make a question."""
+"""Lone surrogates, as a host may cut them: replaced by "?", they would make a question."""
 _CLAIM: Final = ".taking"
-"""What the name of the file ends in that is locked by who takes the entries in."""
+"""The suffix of the file that is locked by the process that stores the entries."""
 _TAKEN: Final = b" "
-"""Stands in the place of the first character of an entry that was taken."""
+"""Replaces the first character of an entry that was taken."""
 
 
 class Spool:
@@ -70,7 +70,7 @@ class Spool:
             sync_folder(self._folder)
 
     def entries(self) -> list[dict[str, Any]]:
-        """Return what waits, oldest first. Raises ``OSError``."""
+        """Return the waiting entries, oldest first. Raises ``OSError``."""
         handle = self._opened(os.O_RDONLY)
         try:
             lines = [line for _, line in _lines(_read(handle, 0))]
@@ -79,17 +79,17 @@ class Spool:
         return [entry for line in lines if (entry := entry_of(line)) is not None]
 
     def hand_out(self, take: Callable[[dict[str, Any] | None], bool]) -> bool:
-        """Give each entry to ``take``, oldest first, and forget those of which it returns true.
+        """Pass each entry to ``take``, oldest first, and delete those for which it returns true.
 
-        It ends at the first that is not taken, and returns whether all were. What cannot be read is
-        given as ``None``. Who calls it holds the claim. Raises ``OSError``.
+        It stops at the first that is not taken, and returns whether all were. An unreadable entry
+        is passed as ``None``. The caller must hold the claim. Raises ``OSError``.
         """
         handle = self._opened(os.O_RDWR)
         try:
             end = 0
             while True:
                 data = _read(handle, end)
-                data = data[: data.rfind(b"\n") + 1]  # somebody is writing the rest
+                data = data[: data.rfind(b"\n") + 1]  # another process is writing the rest
                 for place, line in _lines(data):
                     if not take(entry_of(line)):
                         return False
@@ -99,7 +99,7 @@ class Spool:
                 lock(handle)
                 left = _read(handle, end)
                 if b"\n" not in left:
-                    if left:  # by a power cut: nobody is writing now
+                    if left:  # torn by a power cut: nobody is writing now
                         take(None)
                     os.ftruncate(handle, 0)
                     return True
@@ -108,10 +108,10 @@ class Spool:
             os.close(handle)
 
     def claim(self) -> int | None:
-        """Return an open file that is locked while entries are taken in; ``None`` where it is.
+        """Return an open file that is locked while entries are stored; ``None`` if it is locked.
 
-        Closing it lets go. Who had it looks again whether something came, so nobody need wait for
-        it. Raises ``OSError``.
+        Closing it releases the claim. Its holder checks again for new entries, so nobody need wait
+        for it. Raises ``OSError``.
         """
         handle = os.open(self.path + _CLAIM, os.O_CREAT | os.O_RDWR | NO_BLOCKING, 0o600)
         if lock(handle, wait=False):
@@ -128,9 +128,9 @@ class Spool:
 
 
 def note(occasion: Occasion) -> int:
-    """Write down what is worth looking through of an event, and return how many texts that are.
+    """Write down the texts of an event that are worth scanning, and return their number.
 
-    Raises ``OSError`` where it cannot be written.
+    Raises ``OSError`` if they cannot be written.
     """
     event = occasion.call.event
     texts = [occasion.text] if event.kind == "summary" else list(_promising(occasion.content))
@@ -163,7 +163,7 @@ def _write(handle: int, data: bytes) -> None:
 
 
 def _read(handle: int, start: int, most: int | None = None) -> bytes:
-    """Return what stands in a file from a place on."""
+    """Return the bytes of a file from a position on."""
     os.lseek(handle, start, os.SEEK_SET)
     parts = []
     while part := os.read(handle, most or 2**20):
@@ -174,7 +174,7 @@ def _read(handle: int, start: int, most: int | None = None) -> bytes:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines that were not taken, and where each begins."""
+    """Yield the lines that were not taken, each with its position."""
     place = 0
     for line in data.splitlines(keepends=True):
         if line.strip() and not line.startswith(_TAKEN):

@@ -1,7 +1,7 @@
-"""The hosts: programs that run hooks and MCP servers, and where and how each is told of them.
+"""The hosts: programs that run hooks and MCP servers, and where and how to register with each.
 
-A host is one row of ``HOSTS``. A hook starts for every prompt, so nothing is imported here that
-takes long: no Pydantic, no ``dataclasses``, no ``pathlib``, no annotations as texts.
+A host is one row of ``HOSTS``. A hook starts for every prompt, so nothing slow is imported here: no
+Pydantic, no ``dataclasses``, no ``pathlib``, no annotations as texts.
 """
 
 from typing import Final, NamedTuple
@@ -9,33 +9,33 @@ from typing import Final, NamedTuple
 SERVER: Final = "agent-memory"
 """The name of the MCP server in every host's settings."""
 HOOK_TOOL: Final = "memory_hook"
-"""The tool of that server which hooks call. No model is shown it: it is on no list."""
+"""The server's tool that hooks call. It is in no list, so no model sees it."""
 
 
 class Event(NamedTuple):
     """An event of a host that a hook answers."""
 
     name: str
-    """As the host calls it."""
+    """The host's name for it."""
     kind: str
     """``start`` of a session, ``prompt``, ``tool`` (one has returned), ``turn`` (the agent has
     answered) or ``summary`` (the conversation was compacted)."""
     matcher: str = ""
-    """Of which tools, as a regular expression of the host's."""
+    """A regular expression of the host's that selects tools."""
     in_background: bool = False
     """The host does not wait for it."""
     by_server: tuple[str, ...] = ()
-    """What the host hands to the server that runs already, in the place of starting a process: the
-    names of its input that are needed. Empty where it starts one."""
+    """The names of the input fields that the host passes to the running server instead of starting
+    a process. Empty if it starts one."""
 
 
 class ConfigFile(NamedTuple):
-    """A file of a host's that an installation changes."""
+    """A host's file that an installation changes."""
 
     path: str
-    """Below the host's folder, or below a project's."""
+    """Relative to the host's folder, or to a project's."""
     key: str
-    """Of the object in it that has the hooks, or the servers by name."""
+    """The key of the object in it that has the hooks, or the servers by name."""
 
 
 class Host(NamedTuple):
@@ -44,38 +44,39 @@ class Host(NamedTuple):
     name: str
     title: str
     folder: str
-    """Where it keeps a user's settings; ``~`` is their home."""
+    """The folder of a user's settings; ``~`` is their home."""
     server: ConfigFile
-    """Of a user's MCP servers."""
+    """The file of a user's MCP servers."""
     project_server: ConfigFile | None = None
-    """Of a project's MCP servers; ``None`` where it has none."""
+    """The file of a project's MCP servers; ``None`` if it has none."""
     hooks: ConfigFile | None = None
-    """Of a user's hooks; ``None`` where it runs none."""
+    """The file of a user's hooks; ``None`` if it runs none."""
     project_hooks: ConfigFile | None = None
     events: tuple[Event, ...] = ()
     folder_variable: str = ""
-    """The variable of the environment that moves the folder."""
+    """The environment variable that moves the folder."""
     project_variable: str = ""
-    """The variable of the environment that has a hook's project."""
+    """The environment variable that has a hook's project."""
     project_argument: str = "."
-    """What the server gets as the project: ``.``, or what the host replaces by its folder."""
+    """The project that the server gets: ``.``, or a placeholder that the host replaces by its
+    folder."""
     hook_form: str = "groups"
     """``groups`` with a matcher and handlers each, or ``flat`` handlers."""
     answer_form: str = "hookSpecificOutput"
     """The object that has what is added to the context, or ``flat``."""
     most_characters: int = 10_000
-    """Of what a hook adds to the context."""
+    """The most characters that a hook may add to the context."""
     milliseconds: bool = False
     """Whether a hook's time limit is in milliseconds and not in seconds."""
     answers_always: bool = False
-    """Whether an empty object is said where there is nothing to say."""
+    """Whether to answer with an empty object if there is nothing to say."""
     server_type: str = ""
-    """What a server's entry has under ``type``."""
+    """The ``type`` of a server's entry."""
     advice: tuple[str, ...] = ()
-    """What its user must still do."""
+    """What the user still has to do."""
 
     def event(self, name: str) -> Event | None:
-        """Return the event that the host calls so; capitals do not matter."""
+        """Return the event that the host calls by this name, in any case."""
         named = name.lower()
         return next((event for event in self.events if event.name.lower() == named), None)
 
@@ -89,7 +90,7 @@ _TRUSTED_FOLDERS: Final = (
     "Gemini CLI runs servers and hooks in folders alone that you trust: /permissions there."
 )
 _CLAUDE_TOOLS: Final = "Bash|Task|Agent|mcp__.*"
-# What tools read of files stays in the files; what commands and other servers say is gone.
+# Files that tools read remain; the output of commands and other servers is lost.
 
 HOSTS: Final = {
     host.name: host

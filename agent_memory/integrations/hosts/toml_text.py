@@ -1,7 +1,7 @@
-"""Editing one table of a TOML file as text: comments, order and everything else stay.
+"""Edits one table of a TOML file as text, preserving comments, order and everything else.
 
-What comes out is read again, and is refused unless it says what it said before and the table. That
-takes no library: only a whole table is added or taken away, or a line of it replaced.
+The result is parsed again, and refused unless only the table has changed. This needs no library: a
+whole table is added or removed, or a line of it replaced.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _KEEPS: Final = re.compile(r"\s*(#.*)?$")
 
 
 class TomlText:
-    """A TOML document, and its text. ``name`` is what errors call it.
+    """A TOML document, and its text. ``name`` is used in errors.
 
-    Raises ``ValidationError`` for a text that is no TOML.
+    Raises ``ValidationError`` for a text that is not TOML.
     """
 
     def __init__(self, text: str, name: str) -> None:
@@ -31,7 +31,7 @@ class TomlText:
         self.data()
 
     def data(self) -> dict[str, Any]:
-        """Return what the text says."""
+        """Return the parsed text."""
         try:
             return tomllib.loads(self.text.replace("\r\n", "\n"))
         except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -40,14 +40,14 @@ class TomlText:
             ) from error
 
     def value(self, path: Sequence[str]) -> Any:  # noqa: ANN401 - TOML
-        """Return the value at a path; ``None`` where there is none."""
+        """Return the value at a path, or ``None``."""
         value: Any = self.data()
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         return value
 
     def put(self, path: Sequence[str], values: Mapping[str, str | list[str]]) -> None:
-        """Set keys of the table at a path, which is made at the end where there is none."""
+        """Set keys of the table at a path, which is created at the end if there is none."""
         existing = self.value(path)
         expected = {**existing, **values} if isinstance(existing, dict) else values
         lines = self.text.splitlines()
@@ -69,7 +69,7 @@ class TomlText:
         self._set(lines, path, expected)
 
     def remove(self, path: Sequence[str]) -> None:
-        """Take the table at a path away; comments after it stay."""
+        """Remove the table at a path; comments after it stay."""
         lines = self.text.splitlines()
         while (place := self._header(lines, path, inner=True)) is not None:
             end = self._end(lines, place)
@@ -92,11 +92,11 @@ class TomlText:
         return next((n for n in after if _HEADER.match(lines[n])), len(lines))
 
     def _set(self, lines: Sequence[str], path: Sequence[str], expected: object) -> None:
-        """Take lines as the text, if they say what was meant and nothing else."""
+        """Take lines as the new text, if they change what was meant and nothing else."""
         before, rest = self.text, _without(self.data(), path)
         line_end = "\r\n" if "\r\n" in before else "\n"
         self.text = "".join(f"{line}{line_end}" for line in lines)
-        with contextlib.suppress(ValidationError):  # a table in what is none is no TOML
+        with contextlib.suppress(ValidationError):  # a table inside a non-table is not TOML
             if self.value(path) == expected and _without(self.data(), path) == rest:
                 return
         self.text = before
@@ -108,7 +108,7 @@ class TomlText:
 
 
 def _without(data: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
-    """Return data without what is at a path, and without tables that are empty then."""
+    """Return data without the value at a path, and without tables that this leaves empty."""
     inner = data.get(path[0])
     rest = {key: value for key, value in data.items() if key != path[0]}
     if len(path) > 1 and isinstance(inner, dict) and (left := _without(inner, path[1:])):

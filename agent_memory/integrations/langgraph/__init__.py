@@ -1,8 +1,8 @@
 """LangGraph's store over one agent's memory. It needs the extra ``langgraph``.
 
-``AgentMemoryStore`` keeps each item as a memory in the agent's file: it is found by our searches,
-exported, kept in the history and undone like any other. Its value stands, exactly, in the memory's
-metadata; the content is its text, for searches.
+``AgentMemoryStore`` keeps each item as a memory in the agent's file: it can be searched, exported
+and undone, and is in the history, like any other. Its exact value is in the memory's metadata; the
+content is its text, for searches.
 """
 
 from agent_memory.integrations.registry import missing_package

@@ -1,7 +1,7 @@
-"""Filters of LangGraph's ``search``: what they mean, and as much of it as our own filters can say.
+"""Filters of LangGraph's ``search``: what they mean, and what our own filters can express of it.
 
-The file's own filters narrow the rows down; ``matches`` then decides. So those may let pass more
-than they should, and never less.
+The file's own filters narrow the rows down; ``matches`` then decides. So the former may pass too
+many rows, but never too few.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final
 from agent_memory import ValidationError
 
 _MOST: Final = 50
-"""Conditions that are put to the file; it takes 100."""
+"""The most conditions passed to the file; it accepts 100."""
 _COMPARE: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "$gt": lambda value, operand: value > operand,
     "$gte": lambda value, operand: value >= operand,
@@ -25,7 +25,7 @@ _MISSING: Final = object()
 
 
 def refuse_unknown(wanted: Mapping[str, Any]) -> None:
-    """Raise ``ValidationError`` where a filter has an operator that there is not."""
+    """Raise ``ValidationError`` if a filter has an unknown operator."""
     for key, value in wanted.items():
         if not isinstance(value, Mapping):
             continue
@@ -39,12 +39,12 @@ def refuse_unknown(wanted: Mapping[str, Any]) -> None:
 
 
 def matches(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Return whether a value has what a filter asks for; a key that it lacks counts as ``None``."""
+    """Return whether a value meets a filter; a missing key counts as ``None``."""
     return all(_meets(_at(value, key), condition) for key, condition in wanted.items())
 
 
 def custom_filters_of(wanted: Mapping[str, Any], *, under: str) -> dict[str, Any]:
-    """Return ``custom_filters`` that all values pass for which a filter holds.
+    """Return ``custom_filters`` that every value passes that meets a filter.
 
     ``under`` is the path of the values in the metadata.
     """
@@ -52,7 +52,7 @@ def custom_filters_of(wanted: Mapping[str, Any], *, under: str) -> dict[str, Any
     for key, condition in wanted.items():
         operators = condition if isinstance(condition, Mapping) else {"$eq": condition}
         if "." in key or not _is_plain(key) or not _has_operators(operators):
-            continue  # a key with stops may mean two places
+            continue  # a key with dots is ambiguous
         usable = {
             name.removeprefix("$"): operand
             for name, operand in operators.items()
@@ -64,7 +64,7 @@ def custom_filters_of(wanted: Mapping[str, Any], *, under: str) -> dict[str, Any
 
 
 def _is_plain(operand: object) -> bool:
-    """Return whether the file can compare with it: a text, a finite number of 64 bits, a truth."""
+    """Return whether the file can compare it: a text, a finite number of 64 bits, or a boolean."""
     if isinstance(operand, str):
         return operand.isprintable()
     if isinstance(operand, float):
@@ -77,7 +77,7 @@ def _has_operators(condition: Mapping[Any, Any]) -> bool:
 
 
 def _at(value: Mapping[str, Any], key: str) -> object:
-    """Return what stands under a key, or under a path of keys with stops between them."""
+    """Return the value at a key, or at a path of keys separated by dots."""
     if key in value or "." not in key:
         return value.get(key)
     actual: Any = value
@@ -116,7 +116,7 @@ def _is_number(value: object) -> bool:
 
 
 def _is_same(actual: object, wanted: object) -> bool:
-    """Return whether two values are equal: ``True`` is not 1, and a list is the same as a tuple."""
+    """Return whether two values are equal: ``True`` is not 1, and a list equals a tuple."""
     if isinstance(actual, list) and isinstance(wanted, list | tuple):
         return len(actual) == len(wanted) and all(map(_is_same, actual, wanted))
     if isinstance(actual, Mapping) and isinstance(wanted, Mapping):

@@ -17,15 +17,15 @@ from agent_memory.models.fields import clean_metadata, to_json
 from agent_memory.models.times import format_time, parse_time
 
 MAX_VALUE_LENGTH: Final = 1_000_000
-"""Characters of JSON that the value of an item may have. Storing that many takes 0.1 s."""
+"""The most characters of JSON in the value of an item. Storing that many takes 0.1 s."""
 
 NAMESPACE: Final = "langgraph_namespace"
-"""The metadata's key for the labels, each followed by a stop: a prefix is a range of texts."""
+"""The metadata key for the labels, each followed by a dot: a prefix is a range of texts."""
 ITEM: Final = "langgraph_item"
-"""The metadata's key for the item's own key, its value, and when it was first put."""
+"""The metadata key for the item's own key, its value, and when it was first put."""
 
 Name = tuple[tuple[str, ...], str]
-"""What an item is known by: its namespace and its key."""
+"""What identifies an item: its namespace and its key."""
 Fields = dict[str, Any]
 """The ``content`` and the ``value`` of an item that is put."""
 
@@ -42,7 +42,7 @@ def item_id(namespace: Sequence[str], key: str, prefix: str) -> str:
 def row_of(
     name: Name, fields: Mapping[str, Any], existing: Memory | None, now: datetime, prefix: str
 ) -> dict[str, Any]:
-    """Return the fields of an item's memory; what else its metadata has stays."""
+    """Return the fields of an item's memory; its other metadata is kept."""
     namespace, key = name
     others = {} if existing is None else existing.metadata
     created_at = None if existing is None else existing.metadata[ITEM]["created_at"]
@@ -56,7 +56,7 @@ def row_of(
 
 
 def item_of(memory: Memory, prefix: str, score: float | None = None) -> SearchItem | None:
-    """Return the item that a memory is, or ``None`` if it is none."""
+    """Return a memory as an item, or ``None`` if it is not one."""
     path, item = memory.metadata.get(NAMESPACE), memory.metadata.get(ITEM)
     if not isinstance(path, str) or not isinstance(item, dict):
         return None
@@ -79,16 +79,16 @@ def item_of(memory: Memory, prefix: str, score: float | None = None) -> SearchIt
 def matching_item(
     memory: Memory, op: SearchOp, prefix: str, score: float | None = None
 ) -> SearchItem | None:
-    """Return a memory's item if it is one that a search is for."""
+    """Return a memory's item if it meets a search's conditions."""
     item, labels = item_of(memory, prefix, score), tuple(op.namespace_prefix)
-    # The file's filter has seen to it already; but what is one user's must never reach another.
+    # The file's filter has checked it; but one user's items must never reach another.
     if item is None or item.namespace[: len(labels)] != labels:
         return None
     return item if matches(item.value, op.filter or {}) else None
 
 
 def _path(labels: Iterable[str]) -> str:
-    """Return a namespace as a text that begins with those of all its prefixes: ``users.bob.``."""
+    """Return a namespace as a text that starts with those of its prefixes: ``users.bob.``."""
     return "".join(f"{label}." for label in labels)
 
 
@@ -104,10 +104,10 @@ def within(prefix: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _clean_value(value: Mapping[str, Any], namespace: tuple[str, ...], key: str) -> dict[str, Any]:
-    """Return a value as it is kept, or raise ``ValidationError`` that names the item."""
+    """Return a value as it is stored, or raise ``ValidationError`` that names the item."""
     which = f"of the item {key!r:.200} in {namespace!r:.200}"
     try:
-        # The names are checked with it, and it is checked as deep as it will stand.
+        # Its names are checked too, and its depth inside the metadata.
         cleaned = clean_metadata({ITEM: {"key": [*namespace, key], "value": value}})
         length = len(to_json(cleaned[ITEM]["value"]))
     except (ValueError, RecursionError) as error:
@@ -124,8 +124,8 @@ def _clean_value(value: Mapping[str, Any], namespace: tuple[str, ...], key: str)
 def fields_of(op: PutOp, paths: Sequence[str] | None) -> Fields | None:
     """Return the content and the value of a put, or ``None`` for a deletion.
 
-    ``paths`` are those of the texts that are searched, unless the put names its own. Raises
-    ``ValidationError`` for a value that cannot be kept.
+    ``paths`` are those of the texts to search, unless the put names its own. Raises
+    ``ValidationError`` for a value that cannot be stored.
     """
     if op.value is None:
         return None

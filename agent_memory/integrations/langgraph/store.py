@@ -50,40 +50,39 @@ if TYPE_CHECKING:
 _VALUE: Final = f"{ITEM}.value"
 _ALL: Final = 2**62
 _TRIES: Final = 100
-"""How often a batch is planned anew when others store and delete the same items meanwhile."""
+"""The most times that a batch is planned while others store and delete the same items."""
 
 
 class AgentMemoryStore(BaseStore):
     """A LangGraph store in the file of one agent: ``graph.compile(store=AgentMemoryStore("bob"))``.
 
     ``memory`` is an open ``AgentMemory``, which stays open, or the id of an agent; then ``options``
-    are those of ``AgentMemory``, and ``close`` (or the end of a ``with``) closes it. With a
-    session of a memory (``memory.session(…)``) each user has items of their own, under any
-    namespaces. Other memories of the agent are no items, and are left alone.
+    are those of ``AgentMemory``, and ``close`` (or the end of a ``with``) closes it. With a session
+    of a memory (``memory.session(…)``) each user has items of their own, under any namespaces.
+    Other memories of the agent are not items, and are left alone.
 
-    ``fields`` are the paths of the values whose text searches with a ``query`` find, unless ``put``
-    says otherwise with ``index`` (``False``: none of it): all of the value without it. ``fill``
-    makes a search with a query return what does not answer it too, newest first and without a
+    ``fields`` are the paths in a value whose text searches with a ``query`` find, unless ``put``
+    says otherwise with ``index`` (``False``: none of it); by default all of the value. ``fill``
+    makes a search with a query also return items that do not answer it, newest first and without a
     score, until the limit is reached, as LangGraph's own stores do. ``clock`` is the memory's own.
 
     - Values are what JSON can hold: numbers are finite, integers have 64 bits, tuples come back as
-      lists, 18 levels deep, and 1,000,000 characters of JSON at most. What cannot be kept is
-      refused with ``ValidationError``, and nothing of its batch is stored.
-    - A ``query`` is answered by ``AgentMemory.search``, with 100 items at most, and what does not
-      answer it is left out. ``score`` is the ``similarity``, from 0 to 1, and items come most
-      similar first: neither their age nor how often they were read counts. Without a query items
-      come newest first.
+      lists, at most 18 levels deep and 1,000,000 characters of JSON. An invalid value is refused
+      with ``ValidationError``, and nothing of its batch is stored.
+    - A ``query`` is answered by ``AgentMemory.search``, with at most 100 items; others are left
+      out. ``score`` is the ``similarity``, from 0 to 1, and items come most similar first: neither
+      their age nor how often they were read counts. Without a query items come newest first.
     - A filter compares like with like: ``True`` is not 1, and a text is never greater than a
-      number. A key with stops reaches into nested values.
+      number. A key with dots reaches into nested values.
     - ``delete`` keeps the item in the history, and ``AgentMemory.undo`` brings it back. An archived
-      item is found by its key alone, until it is put again.
-    - An item that was erased comes back when it is put anew, and by nothing else.
+      item is only found by its key, until it is put again.
+    - An erased item comes back only when it is put again.
     - Items do not expire (``supports_ttl`` is false).
 
     The reads of a batch see the state before its puts; the last put of an item counts. All new
     items of a batch are stored in one transaction, all its deletions in another, each changed item
-    in its own: a batch that only adds, only deletes or changes one item is all or nothing. Of
-    others everything that can be wrong with a value is checked before anything is written.
+    in its own: a batch that only adds, only deletes or changes one item is all or nothing. For
+    other batches, all values are validated before anything is written.
     """
 
     supports_ttl = False
@@ -136,7 +135,7 @@ class AgentMemoryStore(BaseStore):
         return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations in a thread, so that the event loop goes on."""
+        """Execute operations in a thread, without blocking the event loop."""
         return await asyncio.to_thread(self.batch, list(ops))
 
     def _read(self, op: Op) -> Result:
@@ -174,11 +173,11 @@ class AgentMemoryStore(BaseStore):
         return find(op, filters)[op.offset : op.offset + op.limit]
 
     def _newest(self, op: SearchOp, filters: Mapping[str, Any]) -> list[SearchItem]:
-        """Return the items that a search without a query finds, as many as are wanted or more."""
+        """Return the items that a search without a query finds: as many as wanted, or more."""
         wanted = max(op.offset + op.limit, 1)
         rows = self.memory.list_recent(wanted, filters=filters)
         items = [item for memory in rows if (item := matching_item(memory, op, self._prefix))]
-        if len(items) < len(rows) == wanted:  # the file's filter passed more than it should
+        if len(items) < len(rows) == wanted:  # the file's filter passed too many
             rows = self.memory.list_recent(_ALL, filters=filters)
             items = [item for memory in rows if (item := matching_item(memory, op, self._prefix))]
         return items
@@ -186,11 +185,10 @@ class AgentMemoryStore(BaseStore):
     def _most_similar(self, op: SearchOp, filters: Mapping[str, Any]) -> list[SearchItem]:
         """Return the items that answer a query, most similar first.
 
-        A search puts what is fresh and often read before what is more similar: where it leaves
-        hits out, the most similar ones are looked for among as many as it gives at most. Where
-        some of those are not what the filter asks for, the others could be left out for them: then
-        the search is narrowed down to the items for which it holds. Only the first search counts
-        as an access.
+        A search ranks fresh and often read memories before more similar ones: if it may have left
+        out hits, the most similar are chosen from the most hits that a search returns. If the
+        filter rejects some of those, they may have displaced others: then the search is limited to
+        the items that meet the filter. Only the first search counts as an access.
         """
         wanted = min(max(op.offset + op.limit, 1), MAX_SEARCH_LIMIT)
         query = op.query or ""
@@ -214,7 +212,7 @@ class AgentMemoryStore(BaseStore):
     def _filled_up(
         self, items: list[SearchItem], op: SearchOp, filters: Mapping[str, Any]
     ) -> list[SearchItem]:
-        """Return the items, and after them the newest of the rest, as many as are missing."""
+        """Return the items, followed by the newest of the rest, as many as are missing."""
         names = {(item.namespace, item.key) for item in items}
         wanted = op.offset + op.limit
         newest = self._newest(op._replace(limit=wanted + len(names), offset=0), filters)
@@ -224,7 +222,7 @@ class AgentMemoryStore(BaseStore):
     def _items_of(self, hits: Iterable[MemorySearchResult], op: SearchOp) -> Iterator[SearchItem]:
         """Yield the items of hits; those with the same words are a hit's repeats.
 
-        What was found for its neighbours in the session alone says nothing of the query itself.
+        A hit that was found only for its neighbours in the session does not answer the query.
         """
         for hit in hits:
             if hit.score is not None and not hit.score.keyword and not hit.score.vector:
@@ -256,7 +254,7 @@ class AgentMemoryStore(BaseStore):
     # Writing ----------------------------------------------------------------------------------
 
     def _write(self, puts: Mapping[Name, Fields | None]) -> None:
-        """Store what the puts say, planning anew when others store the same items meanwhile."""
+        """Carry out the puts, planning again if others store the same items meanwhile."""
         for tries_left in reversed(range(_TRIES)):
             existing = {name: self._existing(name) for name in puts}
             try:
@@ -268,7 +266,7 @@ class AgentMemoryStore(BaseStore):
                 return
 
     def _existing(self, name: Name) -> Memory | None:
-        """Return the memory of an item. Raises ``ValidationError`` for one that is no item."""
+        """Return the memory of an item. Raises ``ValidationError`` for one that is not an item."""
         memory = self.memory.get(item_id(*name, self._prefix))
         if memory is not None and item_of(memory, self._prefix) is None:
             message = f"{memory.id} is a memory that is no item of this store: delete it first"
@@ -309,7 +307,7 @@ def _refuse_negative(op: SearchOp | ListNamespacesOp) -> None:
 
 
 def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
-    """Return whether a namespace begins or ends as a condition says; ``*`` is any one label."""
+    """Return whether a namespace meets a prefix or suffix condition; ``*`` is any one label."""
     path = tuple(condition.path)
     if len(namespace) < len(path):
         return False
@@ -322,7 +320,7 @@ def _fits(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
 
 
 def _is_of_a_race(error: ValidationError | MemoryNotFound) -> bool:
-    """Return whether an item was deleted, or stored, between being looked for and being written."""
+    """Return whether an item was deleted or stored between being read and being written."""
     if isinstance(error, MemoryNotFound):
         return True
     return any("id" in fault["loc"] and fault["type"] != "erased" for fault in error.errors())

@@ -1,9 +1,9 @@
 """One agent's memory as an MCP server, for Claude Desktop, Claude Code, Cursor, VS Code and others.
 
-``run`` serves it over stdin and stdout, or over HTTP. Over stdio the protocol is spoken by this
-package itself, and needs nothing that is not installed anyway: the package ``mcp`` alone takes a
-second to import, and a host starts its servers anew each time. HTTP is left to that package (the
-extra ``mcp``). Both offer what ``MemoryServer`` has.
+``run`` serves it over stdin and stdout, or over HTTP. This package implements the protocol over
+stdio itself and needs nothing more installed: the package ``mcp`` alone takes a second to import,
+and a host starts its servers anew each time. HTTP is left to that package (the extra ``mcp``). Both
+offer what ``MemoryServer`` has.
 """
 
 from agent_memory.integrations.mcp.memory_handle import ServedMemory

@@ -1,9 +1,9 @@
 """What the server asks of a client: the folders it works in (roots), a question to its user.
 
-Revisions with a handshake have the server send a request of its own and wait; later ones have it
-answer a call with what it needs, and the client calls again with that. So whoever needs something
-raises ``AnswersNeeded``, the transport gets it, and the call is answered anew: nothing may have
-been done before.
+In revisions with a handshake, the server sends a request of its own and waits; in later ones, it
+answers a call with what it needs, and the client repeats the call with that. So code that needs an
+answer raises ``AnswersNeeded``, the transport obtains it, and the call is answered from the start:
+it must have had no effect before.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 
 ROOTS: Final = "roots"
 QUESTION: Final = "question"
-"""The keys under which answers come."""
+"""The keys of the answers."""
 
 
 class AnswersNeeded(Exception):
-    """The client must be asked first. ``requests`` are methods with their parameters, by a key."""
+    """The client must be asked first. ``requests`` maps keys to methods and their parameters."""
 
     def __init__(self, key: str, method: str, params: Mapping[str, Any] | None = None) -> None:
         super().__init__(f"{method} must be answered first")
@@ -28,24 +28,24 @@ class AnswersNeeded(Exception):
 
 @dataclass(frozen=True)
 class Client:
-    """What a client can be asked, and what it has answered so far."""
+    """What a client can be asked, and its answers so far."""
 
     capabilities: Mapping[str, Any] = field(default_factory=dict)
     answers: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def has_roots(self) -> bool:
-        """Whether it tells the folders that it works in."""
+        """Whether the client tells the folders that it works in."""
         return isinstance(self.capabilities.get("roots"), Mapping)
 
     @property
     def has_forms(self) -> bool:
-        """Whether it puts questions to its user. Without a mode, forms are meant."""
+        """Whether the client can ask its user. No mode means forms."""
         elicitation = self.capabilities.get("elicitation")
         return isinstance(elicitation, Mapping) and (not elicitation or "form" in elicitation)
 
     def folders(self) -> list[str]:
-        """Return the folders that it works in. Raises ``AnswersNeeded`` where it was not asked."""
+        """Return the client's folders. Raises ``AnswersNeeded`` if it was not asked yet."""
         if not self.has_roots:
             return []
         if ROOTS not in self.answers:
@@ -55,9 +55,9 @@ class Client:
         return [path for path in map(_path_of, uris) if path]
 
     def truth(self, question: str, *, name: str, title: str) -> bool | None:
-        """Return what its user says to a question; ``None`` where they say nothing.
+        """Return the user's answer to a question; ``None`` if they gave none.
 
-        Raises ``AnswersNeeded`` where they were not asked.
+        Raises ``AnswersNeeded`` if they were not asked yet.
         """
         if QUESTION not in self.answers:
             schema = {
@@ -77,12 +77,12 @@ NOBODY: Final = Client()
 
 
 def mapping_of(value: object) -> Mapping[str, Any]:
-    """Return what a client sent in the place of a mapping, or an empty one."""
+    """Return what a client sent where a mapping is expected, or an empty mapping."""
     return value if isinstance(value, Mapping) else {}
 
 
 def _path_of(uri: object) -> str | None:
-    """Return the path of a file on this machine."""
+    """Return the local path of a file URI."""
     from urllib.request import url2pathname  # noqa: PLC0415 - 25 ms, and few clients name a folder
 
     if not isinstance(uri, str):

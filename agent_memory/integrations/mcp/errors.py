@@ -1,4 +1,4 @@
-"""What a request is answered with when it fails: JSON-RPC's errors, and those of the protocol."""
+"""The errors that requests are answered with: JSON-RPC's, and those of the protocol."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
 INTERNAL_ERROR: Final = -32603
 RESOURCE_NOT_FOUND: Final = -32002
-"""Of the revisions with a handshake; later ones have ``INVALID_PARAMS`` for it."""
+"""In revisions with a handshake; later ones use ``INVALID_PARAMS``."""
 UNSUPPORTED_VERSION: Final = -32022
 
 
 class RequestFailed(Exception):
-    """A request cannot be answered. ``data`` is what else a program may want to know.
+    """A request cannot be answered. ``data`` holds details for programs.
 
-    Calls of tools do not fail so: what went wrong there is a result, for the model to read.
+    Tool calls do not fail in this way: their failure is a result, for the model to read.
     """
 
     code_after_handshake: int | None = None
-    """Of the revisions that begin with a handshake, where it is another one there."""
+    """The code in revisions that begin with a handshake, if it differs there."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:  # noqa: ANN401 - JSON
         super().__init__(message)
@@ -30,12 +30,12 @@ class RequestFailed(Exception):
         self.data = data
 
     def code_in(self, *, has_handshake: bool) -> int:
-        """Return the error's code, as the revision of the protocol has it."""
+        """Return the error's code in a revision of the protocol."""
         return (has_handshake and self.code_after_handshake) or self.code
 
 
 class ResourceNotFound(RequestFailed):
-    """There is nothing under a URI."""
+    """There is no resource at a URI."""
 
     code_after_handshake = RESOURCE_NOT_FOUND
 

@@ -1,7 +1,7 @@
 """The server over HTTP, by the package ``mcp``: streamable HTTP, at ``/mcp``.
 
-Connections are so many at most, and each has a deadline for its requests. uvicorn waits for ever
-for the headers of a request, and accepts connections until there are no descriptors left; then
+The number of connections is limited, and each has a deadline for its requests. uvicorn waits for
+ever for the headers of a request, and accepts connections until there are no descriptors left; then
 asyncio logs a traceback for each that it cannot accept, and nobody is answered. uvicorn's own
 ``limit_concurrency`` refuses requests, not connections.
 """
@@ -37,18 +37,18 @@ _LAST_WORDS: Final = 3
 
 
 class _AnyParams(RequestParams, extra="allow"):
-    """Parameters of a request, which ``MemoryServer`` reads itself."""
+    """Parameters of a request, which ``MemoryServer`` parses itself."""
 
 
 class _Announced(uvicorn.Server):
-    """A server that calls a function when it has begun."""
+    """A server that calls a function once it has started."""
 
     def __init__(self, config: uvicorn.Config, begun: Callable[[], None]) -> None:
         super().__init__(config)
         self._begun = begun
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer. By now signals end it cleanly."""
+        """Start answering. From here on, signals end it cleanly."""
         await super().startup(sockets)
         self._begun()
 
@@ -60,9 +60,9 @@ def serve_http(
     begun: Callable[[], None],
     names: Sequence[str] = (),
 ) -> None:
-    """Answer on a socket that listens, until SIGINT or SIGTERM.
+    """Serve on a listening socket until SIGINT or SIGTERM.
 
-    ``begun`` is called when it answers. ``names`` are those by which clients may call the server,
+    ``begun`` is called once it answers. ``names`` are those by which clients may call the server,
     besides those of this machine.
     """
     config = uvicorn.Config(
@@ -106,7 +106,7 @@ async def _answer(
     method, params = context.method, context.params or {}
     has_handshake = context.protocol_version in HANDSHAKE_VERSIONS
     try:
-        if has_handshake:  # no connection is kept on which its client could be asked something
+        if has_handshake:  # there is no open connection to ask its client on
             return await run_sync(server.answer, method, params, limiter=threads)
         answer = answer_without_handshake
         return await run_sync(answer, server, method, params, limiter=threads)
@@ -116,7 +116,7 @@ async def _answer(
 
 
 def _security(names: Sequence[str]) -> TransportSecuritySettings:
-    """Refuse what was meant for another name: a web page that calls this machine by its own."""
+    """Refuse requests for another name: a web page may point its own name at this machine."""
     hosts = [*LOOPBACK_NAMES, *names]
     return TransportSecuritySettings(
         enable_dns_rebinding_protection=True,
@@ -131,36 +131,37 @@ def _security(names: Sequence[str]) -> TransportSecuritySettings:
 
 
 MOST_CONNECTIONS: Final = 64
-"""Open at once. Clients are few: each keeps one or two, and opens another where one was closed."""
+"""The most open connections. Clients are few: each keeps one or two, and reopens one that was
+closed."""
 BACKLOG: Final = 64
-"""Accepted in one turn of the loop, before ``MOST_CONNECTIONS`` can be seen to be passed: both
+"""Connections accepted in one turn of the loop, before ``MOST_CONNECTIONS`` can be checked: both
 together, with what a memory needs, are within the 256 descriptors that macOS gives a process."""
 REQUEST_SECONDS: Final = 15.0
-"""From when a connection may send a request until that must have come, whole."""
+"""The time in which a request must arrive completely, once its connection may send it."""
 
 
 class BoundedConnection(H11Protocol):
-    """A connection that ends where its request does not come in time, or others need its room."""
+    """A connection that is closed if its request is late, or others need its room."""
 
     deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, and close the connection that has waited longest where there are too many."""
+        """Start, and close the connection that has waited longest if there are too many."""
         super().connection_made(transport)
         self._await_request()
         if len(self.connections) > MOST_CONNECTIONS:
             others = [cast("BoundedConnection", other) for other in self.connections]
-            # With nobody waiting or not reading, all are being answered: this one has to go.
+            # If none waits or has stopped reading, all are being answered: drop this one.
             idle = [other for other in others if other.is_idle()] or [self]
             min(idle, key=BoundedConnection.deadline_time).abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End."""
+        """Stop the deadline."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read what came. That more of a request comes does not put its deadline off."""
+        """Handle received data. Further parts of a request do not extend its deadline."""
         super().data_received(data)
         if self._has_whole_request():
             self._stop_waiting()
@@ -168,21 +169,21 @@ class BoundedConnection(H11Protocol):
             self._await_request()
 
     def on_response_complete(self) -> None:
-        """Go on to the next request, which may be there already."""
+        """Continue with the next request, which may already be there."""
         super().on_response_complete()
         if not self._has_whole_request():
             self._await_request()
 
     def is_idle(self) -> bool:
-        """Return whether no answer is being made, or nobody reads the one that is."""
+        """Return whether no response is being made, or the client is not reading it."""
         return not self._has_whole_request() or self.flow.write_paused
 
     def deadline_time(self) -> float:
-        """Return when the wait for a request ends; where there is none, it is before all others."""
+        """Return the deadline of the awaited request; without one, the connection sorts first."""
         return 0.0 if self.deadline is None else self.deadline.when()
 
     def abort(self) -> None:
-        """Close the connection at once, and count it no more."""
+        """Close the connection at once, and no longer count it."""
         self.connections.discard(self)
         self.transport.abort()
 

@@ -1,7 +1,7 @@
-"""The memory that is served: opened when it is needed, made when something is first stored.
+"""The memory that is served: opened on first use, created when something is first stored.
 
-``AgentMemory`` is imported then, too: hosts run their first hooks whether or not the server has
-answered, and it answers in half the time without.
+``AgentMemory`` is imported only then: hosts run their first hooks whether or not the server has
+answered, and without that import it answers in half the time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _STORING: Final = "memory_store makes the first one"
 
 
 class NoMemoriesYet(AgentMemoryError):
-    """The agent has no file, so that there is nothing to be read."""
+    """The agent has no file, so there is nothing to read."""
 
     code: ClassVar[str] = "NO_MEMORIES_YET"
 
@@ -35,16 +35,16 @@ class NoMemoriesYet(AgentMemoryError):
 class ServedMemory:
     """One agent's memory, for all threads of a server.
 
-    The file is ``{root}/{agent_id}/memories.db``, or ``db`` wherever that is (then it says whose it
-    is). ``read_only`` writes nothing at all. What is stored belongs to the session that
-    ``AGENT_MEMORY_SESSION`` names, else to one of this server, ``mcp-…``.
+    The file is ``{root}/{agent_id}/memories.db``, or ``db``, wherever that is (the file then says
+    whose it is). ``read_only`` writes nothing at all. What is stored belongs to the session that
+    ``AGENT_MEMORY_SESSION`` names, else to this server's own, ``mcp-…``.
 
-    With ``user_id`` only what is about this user is served, with ``run_id`` too only what is of
+    With ``user_id`` only what is about this user is served, and with ``run_id`` only what is of
     this run: see ``AgentMemory.session``.
 
-    Raises ``MissingAgentIdentity``, ``ValidationError`` and ``InvalidSession`` for an agent, a user
-    or a run that cannot be; the file is not looked at before it is needed. Like any memory it must
-    be closed.
+    Raises ``MissingAgentIdentity``, ``ValidationError`` and ``InvalidSession`` for an invalid
+    agent, user or run; the file is not looked at before it is needed. Like any memory it must be
+    closed.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class ServedMemory:
         self._opening = threading.Lock()
 
     def name(self) -> str:
-        """Return whose memory it is: of a file that is not there yet, as far as that is known."""
+        """Return the agent's name, as far as it is known if the file does not exist yet."""
         if self._db is None:
             return self._agent_id or ""
         try:
@@ -79,25 +79,25 @@ class ServedMemory:
             return self._agent_id or "agent"
 
     def place(self) -> str:
-        """Return the file, with ``~`` for the user's home; it need not be there yet."""
+        """Return the file, with ``~`` for the user's home; it need not exist yet."""
         home = os.path.expanduser("~") + os.sep  # noqa: PTH111 - as it is, where there is none
         path = str(self._address)
         return f"~{os.sep}{path.removeprefix(home)}" if path.startswith(home) else path
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of an agent's memory is served, to be read and written, from its place."""
+        """Whether an agent's whole memory is served, to read and write, from its usual place."""
         return self._scope is None and self._db is None and not self.is_read_only
 
     def options(self) -> list[str]:
-        """Return what says on a command line whose memory it is, and under which root."""
+        """Return the command-line options that select this agent and root."""
         root = [] if self._root is None else [f"--root={os.fspath(self._root)}"]
         return [f"--agent={self.name()}", *root]
 
     def to_read(self) -> MemoryOrSession:
         """Return the open memory, or the session of it.
 
-        Raises ``NoMemoriesYet`` where there is no file: none is made.
+        Raises ``NoMemoriesYet`` if there is no file: none is created.
         """
         if self._memory is None and self._is_missing():
             how = "only its user can store some" if self.is_read_only else _STORING
@@ -105,11 +105,11 @@ class ServedMemory:
         return self._opened(create=False)
 
     def to_store(self) -> MemoryOrSession:
-        """Return the open memory, or the session of it; its file is made where there is none."""
+        """Return the open memory, or the session of it; creates the file if there is none."""
         return self._opened(create=not self.is_read_only)
 
     def close(self) -> None:
-        """Close it for good, if it was opened."""
+        """Close the memory for good, if it was opened."""
         with self._opening:
             self._is_closed = True
             memory, self._memory = self._memory, None

@@ -1,8 +1,8 @@
-"""The messages of MCP as a server that speaks stdio answers them: JSON-RPC 2.0, in two dialects.
+"""The messages of MCP as the stdio server answers them: JSON-RPC 2.0, in two dialects.
 
 Revisions up to 2025-11-25 begin with a handshake (``initialize``); from 2026-07-28 on each request
-says in its ``_meta`` which revision it is of. A request tells by itself which it is, so that no
-state is kept: nothing has to come first.
+states its revision in its ``_meta``. Each request shows which it is, so no state is kept, and
+nothing has to come first.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ MODERN_VERSIONS: Final = ("2026-07-28",)
 _VERSION: Final = "io.modelcontextprotocol/protocolVersion"
 _CLIENT_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 _SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
-# What a client may keep, and for how long: it may not, for any process may store at any time.
+# Clients may not cache results: any process may store at any time.
 _NOT_KEPT: Final = {"ttlMs": 0, "cacheScope": "private"}
 _NO_CACHE: Final = ("tools/call", "prompts/get")
-"""Methods whose results say nothing of being kept."""
+"""Methods whose results have no caching fields."""
 _MAY_ASK: Final = ("tools/call", "prompts/get", "resources/read")
-"""Methods that the revisions without a handshake let ask for something."""
+"""Methods that may ask the client for something in revisions without a handshake."""
 _LISTS: Final = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}
-"""The others that are of an agent, with what they list: nothing, before it is known."""
-# Line ends to some programs that read lines; JSON allows them in texts, and their escapes.
+"""The other methods that depend on the agent, with what they list: nothing, before it is known."""
+# Some line readers take these for line ends; JSON allows them in strings, and their escapes.
 _LINE_ENDS: Final = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 
 RequestId = str | int
@@ -44,7 +44,7 @@ RequestId = str | int
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request that is to be answered."""
+    """A message that is to be answered."""
 
     id: RequestId
     method: str
@@ -61,14 +61,14 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the client says to a request of ours; ``None`` is an error."""
+    """The client's response to a request of ours; ``None`` is an error."""
 
     id: RequestId
     result: Mapping[str, Any] | None
 
 
 class BadMessage(RequestFailed):
-    """What came is no message. ``request_id`` is its id, as far as it has one."""
+    """The input is not a message. ``request_id`` is its id, if it has one."""
 
     def __init__(self, code: int, message: str, request_id: RequestId | None = None) -> None:
         super().__init__(code, message)
@@ -76,7 +76,7 @@ class BadMessage(RequestFailed):
 
 
 def read_message(line: bytes) -> Request | Notification | Answer | None:
-    """Return the message on a line, or ``None`` for an answer that cannot be one of ours.
+    """Return the message on a line, or ``None`` for a response that cannot be to a request of ours.
 
     Raises ``BadMessage``.
     """
@@ -112,7 +112,7 @@ def _read(message: dict[str, Any]) -> Request | Notification:
 def answer(server: AnyServer, request: Request, client: Client = NOBODY) -> dict[str, Any]:
     """Return the message that answers a request, with its result or its error.
 
-    Raises ``AnswersNeeded`` where the ``client``, one with a handshake, must be asked first.
+    Raises ``AnswersNeeded`` if the ``client``, one with a handshake, must be asked first.
     """
     has_handshake = not _is_modern(request)
     try:
@@ -125,7 +125,7 @@ def answer(server: AnyServer, request: Request, client: Client = NOBODY) -> dict
 def failed(
     request_id: RequestId | None, failure: RequestFailed, *, has_handshake: bool = True
 ) -> dict[str, Any]:
-    """Return the message that says what went wrong."""
+    """Return the message that reports an error."""
     error = {"code": failure.code_in(has_handshake=has_handshake), "message": failure.message}
     if failure.data is not None:
         error["data"] = failure.data
@@ -133,9 +133,9 @@ def failed(
 
 
 def write_message(message: Mapping[str, Any]) -> bytes:
-    """Return a message as one line. Halves of surrogate pairs, which no line can hold, are ``?``.
+    """Return a message as one line. Lone surrogates, which cannot be encoded, become ``?``.
 
-    Raises ``ValueError`` for what JSON does not have.
+    Raises ``ValueError`` for values that JSON does not have.
     """
     text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.translate(_LINE_ENDS).encode(errors="replace") + b"\n"
@@ -171,7 +171,7 @@ def _result(
 def answer_without_handshake(
     server: AnyServer, method: str, params: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the result of a request which says what its client can, or what is needed for it."""
+    """Return the result of a request that states its client's abilities, or what it needs first."""
     capabilities = mapping_of(params.get("_meta")).get(_CLIENT_CAPABILITIES)
     client = Client(mapping_of(capabilities), mapping_of(params.get("inputResponses")))
     try:
@@ -183,7 +183,7 @@ def answer_without_handshake(
 
 
 def complete(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a result with what the revisions without a handshake want said of it."""
+    """Return a result with the fields that revisions without a handshake require."""
     kept = {} if method in _NO_CACHE else _NOT_KEPT
     return {"resultType": "complete", **kept, **result}
 
@@ -201,7 +201,7 @@ def _shake_hands(server: AnyServer, params: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _check_envelope(meta: Mapping[str, Any]) -> None:
-    """Refuse a request of a revision that is not spoken here."""
+    """Refuse a request of an unsupported revision."""
     version = meta[_VERSION]
     if not isinstance(version, str) or _CLIENT_CAPABILITIES not in meta:
         message = f"params._meta must have {_VERSION}, a text, and {_CLIENT_CAPABILITIES}"

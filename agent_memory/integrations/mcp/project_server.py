@@ -24,9 +24,9 @@ _NO_FOLDER: Final = (
 class ProjectServer:
     """A ``MemoryServer`` whose memory is chosen when a client first needs it, and then stays.
 
-    The agent is that of the first folder that the client names, as ``project_of`` has it, else
-    ``otherwise``. Without either calls are refused: what is of one project must not land unseen in
-    another's memory.
+    The agent is that of the first existing folder that the client names, by ``project_of``, else
+    ``otherwise``. Without either, calls are refused: one project's memories must not silently end
+    up in another's.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class ProjectServer:
     ) -> None:
         self._serve = serve
         self._otherwise = otherwise
-        self._unchosen = MemoryServer(serve("unchosen"))  # whose file is never looked at
+        self._unchosen = MemoryServer(serve("unchosen"))  # its file is never looked at
         self._chosen: MemoryServer | None = None
         self._choosing = threading.Lock()
         self.methods = self._unchosen.methods

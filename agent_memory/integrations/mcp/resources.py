@@ -1,7 +1,6 @@
 """Memories as resources that a user attaches to a conversation, and the scratchpad as a prompt.
 
-What is shown of memories is recalled data, and is rendered as such: whoever could store a memory
-wrote it.
+Memories are recalled data, and are rendered as such: anyone who could store a memory wrote it.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from agent_memory.integrations.mcp.memory_handle import NoMemoriesYet, ServedMem
 from agent_memory.models.times import format_time
 
 MOST_LISTED: Final = 50
-"""Memories that are listed; the others are read by their ids."""
+"""The most memories that are listed; the others are read by their ids."""
 SCRATCHPAD: Final = "scratchpad"
-"""The resource of that name, and the prompt's name. (A memory of this id is no resource.)"""
+"""The name of the resource and of the prompt. (A memory of this id is not a resource.)"""
 
 _SCHEME: Final = "memory://"
 _MARKDOWN: Final = "text/markdown"
@@ -50,7 +49,7 @@ _PROMPT: Final = {
 
 
 class Resources:
-    """What can be read of one agent's memory by URI, ``memory://{agent}/{memory_id}``."""
+    """The resources of one agent's memory, by URI: ``memory://{agent}/{memory_id}``."""
 
     def __init__(self, served: ServedMemory) -> None:
         self._served = served
@@ -77,7 +76,7 @@ class Resources:
         ]
 
     def read(self, uri: str) -> list[dict[str, Any]]:
-        """Return what is under a URI. Raises ``ResourceNotFound``."""
+        """Return the resource at a URI. Raises ``ResourceNotFound``."""
         agent, slash, place = uri.removeprefix(_SCHEME).partition("/")
         name = self._served.name()
         if not uri.startswith(_SCHEME) or not slash or unquote(agent) != name:
@@ -147,7 +146,7 @@ class Resources:
 
 
 def _title(memory: Memory) -> str:
-    """Return how a memory begins, on one line, with nothing in it that is more than text."""
+    """Return the beginning of a memory on one line, with nothing in it but plain text."""
     begin = memory.model_copy(update={"content": memory.content[:_TITLE_LENGTH]})
     lines = render_memories([begin], _NO_LIMIT, config=_BARE).split("\n")
     title = next((line[2:] for line in lines if line.startswith("- ")), "")
@@ -155,7 +154,7 @@ def _title(memory: Memory) -> str:
 
 
 def _budget(value: object) -> int | None:
-    """Return the number of tokens that a user typed: arguments of prompts are texts."""
+    """Return the number of tokens that a user typed: prompt arguments are strings."""
     if value is None or value == "":
         return None
     try:

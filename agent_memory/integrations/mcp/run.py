@@ -1,4 +1,4 @@
-"""Running the server: over which transport, where, and how it ends."""
+"""Runs the server: over which transport, where, and until when."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def run(
     host: str = "127.0.0.1",
     remote_names: Sequence[str] = (),
 ) -> None:
-    """Serve a memory until the client goes, Ctrl-C or SIGTERM, and close it.
+    """Serve a memory until the client disconnects, Ctrl-C or SIGTERM, and close it.
 
-    Over stdin and stdout, or with a ``port`` over HTTP (0 takes a free one; the address is told on
-    stderr). There is no password: a ``host`` that others can reach is refused unless
-    ``remote_names`` says by which names they call it, and only those are answered. A
-    ``ProjectServer`` has one client, over stdin and stdout.
+    It is served over stdin and stdout, or with a ``port`` over HTTP (0 takes a free one; the
+    address is printed on stderr). There is no password: a ``host`` that other machines can reach is
+    refused unless ``remote_names`` lists the names by which they call it, and only those are
+    answered. A ``ProjectServer`` has one client, over stdin and stdout.
 
-    Raises ``ConfigurationError`` where the package ``mcp`` is needed and missing, or the address
-    cannot be had.
+    Raises ``ConfigurationError`` if the package ``mcp`` is needed and missing, or the address
+    cannot be used.
     """
     server = MemoryServer(served) if isinstance(served, ServedMemory) else served
     with contextlib.closing(server), stopped_by_sigterm():

@@ -1,4 +1,4 @@
-"""The server over stdin and stdout: a line, a message. Requests are answered side by side."""
+"""The server over stdin and stdout: one message per line. Requests are answered concurrently."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ from agent_memory.integrations.mcp.messages import (
 from agent_memory.integrations.mcp.project_server import AnyServer
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
-"""Bytes of a message; a longer one is refused."""
+"""The most bytes of a message; a longer one is refused."""
 _THREADS: Final = 8
 _MOST_WAITING: Final = 64
-"""Requests that are read ahead: with so many unanswered, no more lines are read."""
+"""Requests that are read ahead: with this many unanswered, no more lines are read."""
 _ROOTS_SECONDS: Final = 10
 _QUESTION_SECONDS: Final = 600
-"""How long a client, and a user whom it asks, have for an answer."""
+"""How long a client, and the user whom it asks, have to answer."""
 
 
 def serve_stdio(server: AnyServer) -> None:
-    """Answer on stdout what comes on stdin, until that ends.
+    """Answer on stdout what arrives on stdin, until that ends.
 
-    Until then whatever else is printed goes to stderr, and reads nothing.
+    Meanwhile anything else that is printed goes to stderr, and other readers of stdin get nothing.
     """
     with _claimed_streams() as (incoming, outgoing):
         Conversation(server, incoming, outgoing).serve()
 
 
 class Conversation:
-    """What one client says, and what it is answered."""
+    """The messages of one client, and the answers to them."""
 
     def __init__(self, server: AnyServer, incoming: BinaryIO, outgoing: BinaryIO) -> None:
         self._server = server
@@ -62,9 +62,9 @@ class Conversation:
         self._numbers = count(1)
 
     def serve(self) -> None:
-        """Answer all that comes; when nothing more does, finish what was asked.
+        """Answer everything that arrives, and at the end of input finish what was asked.
 
-        When it is interrupted, it finishes what was begun.
+        If interrupted, finish what was started.
         """
         pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="mcp")
         try:
@@ -104,14 +104,14 @@ class Conversation:
             self._unanswered.add(message.id)
             pool.submit(self._answer, message)
         elif message is not None and message.method == "notifications/initialized":
-            pool.submit(getattr, agent_memory, "AgentMemory")  # for the first call: it takes 0.2 s
+            pool.submit(getattr, agent_memory, "AgentMemory")  # imported early: it takes 0.2 s
         elif message is not None and message.method == "notifications/cancelled":
             named = message.params.get("requestId")
             if isinstance(named, str | int) and named in self._unanswered:
                 self._cancelled.add(named)
 
     def _answer(self, request: Request) -> None:
-        """Answer a request. One that was cancelled meanwhile has no answer."""
+        """Answer a request, unless it was cancelled meanwhile."""
         try:
             if request.id not in self._cancelled:
                 message = self._answered(request)
@@ -123,7 +123,7 @@ class Conversation:
             self._room.release()
 
     def _answered(self, request: Request) -> Mapping[str, Any]:
-        """Return the answer to a request, for which the client may be asked something itself."""
+        """Return the answer to a request, asking the client for what it needs."""
         client = self._client
         while True:
             try:
@@ -133,7 +133,7 @@ class Conversation:
                 client = replace(client, answers={**client.answers, **answers})
 
     def _ask(self, key: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return what the client answers; nothing where it does not, or too late."""
+        """Return the client's answer; empty if there is none, or none in time."""
         number = f"agent-memory-{next(self._numbers)}"
         question = self._questions[number] = Future()
         self._send({"jsonrpc": "2.0", "id": number, **asked})
@@ -145,7 +145,7 @@ class Conversation:
             self._questions.pop(number, None)
 
     def _expect_no_answers(self) -> None:
-        """Let nobody wait for a client that is gone."""
+        """Stop waiting for answers from a client that is gone."""
         for question in list(self._questions.values()):
             question.cancel()
 
@@ -155,14 +155,14 @@ class Conversation:
         except (ValueError, RecursionError) as error:
             failure = RequestFailed(INTERNAL_ERROR, f"the answer cannot be written: {error}")
             line = write_message(failed(message["id"], failure))
-        with self._writing, contextlib.suppress(OSError):  # there is nobody to read it any more
+        with self._writing, contextlib.suppress(OSError):  # the reader is gone
             self._outgoing.write(line)
             self._outgoing.flush()
 
 
 @contextlib.contextmanager
 def _claimed_streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Give the body stdin and stdout for itself, and everybody else nothing and stderr."""
+    """Give the body exclusive use of stdin and stdout; others get an empty stdin, and stderr."""
     sys.stdout.flush()
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)

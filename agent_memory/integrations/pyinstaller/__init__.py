@@ -1,6 +1,6 @@
-"""What PyInstaller asks of a package, so that a program bundled with it has all it needs.
+"""What PyInstaller needs to know about this package, so that a bundled program is complete.
 
-PyInstaller finds this by an entry point. It is no dependency: it runs this while it bundles.
+PyInstaller finds this by an entry point while it bundles. It is not a dependency.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The arguments of the tools, as models: they make the JSON schemas, and check what a model sends.
+"""The arguments of the tools as models, which generate the JSON schemas and validate calls.
 
-The schemas are plain, as every model's API takes them. The descriptions are read by language
+The schemas are plain, so that every model's API accepts them. The descriptions are read by language
 models: they say when to use a field, not how it works.
 """
 
@@ -21,14 +21,14 @@ from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.times import parse_end, parse_time, time_ago
 
 MOST_RESULTS: Final = 20
-"""The most that a tool returns of memories, unless it is set otherwise (D)."""
+"""The default for the most memories that a tool returns (D)."""
 _HOW_LONG_AGO: Final = "say how long ago: 12h, 7d, 2w"
 
 
 def _read_moment(value: object, read: Callable[[str], datetime] = parse_time) -> object:
-    """Read ISO 8601, or how long ago: 12h, 7d, 2w.
+    """Parse ISO 8601, or a time ago: 12h, 7d, 2w.
 
-    A number is refused: Pydantic takes 7, which somebody meant as days, for seconds of 1970.
+    A number is refused: Pydantic would take 7, meant as days, for seconds of 1970.
     """
     if isinstance(value, int | float):
         raise ValueError(f"must be a text: a time, or {_HOW_LONG_AGO}")  # noqa: TRY004 - for Pydantic
@@ -43,7 +43,7 @@ def _read_moment(value: object, read: Callable[[str], datetime] = parse_time) ->
 
 
 def _as_list(value: object) -> object:
-    """Take one word for a list of one: models send either."""
+    """Accept one word for a list of one: models send either."""
     return [value] if isinstance(value, str) else value
 
 
@@ -55,7 +55,7 @@ End = Annotated[
     datetime,
     BeforeValidator(partial(_read_moment, read=parse_end), json_schema_input_type=str),
 ]
-"""A date alone ends with its day, as it does everywhere in the library."""
+"""A date alone means the end of that day, as everywhere in the library."""
 Words = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=list[str])]
 Limit = Annotated[
     int,
@@ -66,21 +66,21 @@ Limit = Annotated[
         json_schema_extra={"maximum": MOST_RESULTS},
     ),
 ]
-"""What is over ``MemoryTools.most_results`` gets that many; over 100 it is refused."""
+"""Above ``MemoryTools.most_results`` it is lowered to that; above 100 it is refused."""
 MemoryId = Annotated[
     str, Field(description="The id of a memory, as a search gives it (mem-…).", min_length=1)
 ]
 
 
 class Arguments(BaseModel, extra="forbid", hide_input_in_errors=True):
-    """What all arguments have in common: unknown names are refused, texts are never quoted."""
+    """The base of all arguments: unknown names are refused, and texts are never quoted."""
 
     @model_validator(mode="before")
     @classmethod
     def leave_out_nothing(cls, arguments: object) -> object:
-        """Take ``null``, and an empty text, for a field that was left out: many models send them.
+        """Treat ``null`` and an empty string as an omitted field: many models send them.
 
-        An empty category as a filter would find nothing, and say nothing of why.
+        An empty category as a filter would find nothing, without saying why.
         """
         if not isinstance(arguments, dict):
             return arguments
@@ -93,7 +93,7 @@ class Arguments(BaseModel, extra="forbid", hide_input_in_errors=True):
 
 
 class DateRange(Arguments):
-    """From when to when, both included."""
+    """A start and an end, both included."""
 
     start: Moment | None = Field(None, description="ISO 8601, or how long ago: 12h, 7d, 2w.")
     end: End | None = Field(
@@ -102,7 +102,7 @@ class DateRange(Arguments):
 
 
 class Filters(Arguments):
-    """What a memory must be like; all that is given must hold."""
+    """Conditions on memories; all that are given must hold."""
 
     category: str | None = Field(None, description="This category only.")
     tags: Words | None = Field(None, description="Any of these tags.")
@@ -206,14 +206,14 @@ _LEFT_OUT = ("title", "$defs")
 
 @cache
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """Return a model's schema without references, titles and alternatives of ``null``.
+    """Return a model's schema without references, titles and ``null`` alternatives.
 
-    Some APIs know no ``$ref``; and that a field may be left out says more than that it may be null.
-    It is always the same one: do not change it.
+    Some APIs do not support ``$ref``, and a field that may be omitted says more than one that may
+    be null. The result is cached: do not change it.
     """
     whole = model.model_json_schema()
     schema = _plain(whole, whole.get("$defs", {}))
-    schema.pop("description", None)  # of the class, for those who read this code
+    schema.pop("description", None)  # the class's docstring, meant for readers of this code
     return schema
 
 

@@ -1,4 +1,4 @@
-"""What the tools are: their names, what they are for, and how each model's API wants them told."""
+"""The definitions of the tools: names, descriptions, and the form that each model's API expects."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ Style = Literal["openai", "openai-responses", "anthropic", "plain"]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its name, what it is for, its arguments, and how it may be used.
+    """One tool: its name, its purpose, its arguments, and how it may be used.
 
-    ``is_read_only`` changes nothing that a user would see; ``is_destructive`` takes something away;
-    ``is_idempotent`` does the same thing when it is called twice.
+    ``is_read_only``: it changes nothing that a user would see. ``is_destructive``: it removes
+    something. ``is_idempotent``: calling it twice has the same effect as once.
     """
 
     name: str
@@ -136,7 +136,7 @@ TOOLS: Final = (
 
 
 def describe(style: Style) -> list[dict[str, Any]]:
-    """Return the tools as a model's API wants them: see ``MemoryTools.definitions``."""
+    """Return the tools in the form that a model's API expects: see ``MemoryTools.definitions``."""
     schema = "parameters" if style in ("openai", "openai-responses") else "input_schema"
     tools = [
         {"name": tool.name, "description": tool.description, schema: tool.input_schema}

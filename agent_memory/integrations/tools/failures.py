@@ -1,7 +1,7 @@
-"""What a model is told of a call that failed: it has the tools, and neither Python nor a shell.
+"""The messages a model gets for a failed call: it has the tools, and neither Python nor a shell.
 
-The errors of the library say what an owner can do: lift a rejection, store a secret all the same.
-An agent that has a shell beside the tools would do it. So it is told what its tools can do.
+The library's errors say what an owner can do: lift a rejection, store a secret all the same. An
+agent with a shell beside the tools would do it. So its messages name only what its tools can do.
 """
 
 from __future__ import annotations
@@ -29,21 +29,22 @@ _WORDS: Final = {
     "model_type": _NO_OBJECT,
     "dict_type": _NO_OBJECT,
 }
-"""Of JSON, where Pydantic speaks of Python."""
+"""JSON terms in place of Pydantic's Python ones."""
 _FOR_THE_USER: Final[dict[type[AgentMemoryError], str]] = {
     StorageReadOnly: "this memory can only be read here: only the user can have it changed",
     AgentNotFound: "there is no memory here, and none may be made: only the user can allow it",
 }
-"""Of what no tool can do anything about: the library's errors say how it is opened otherwise."""
+"""Messages for errors that no tool can resolve: the library's own say how else to open the
+memory."""
 
 
 def argument_error(error: PydanticValidationError) -> ValidationError:
-    """Return the error for arguments that a tool does not take."""
+    """Return the error for arguments that a tool does not accept."""
     return ValidationError.from_pydantic(error, words=_WORDS)
 
 
 def message_for_model(error: AgentMemoryError) -> str:
-    """Return what a model is told of an error: where its tools can do something, what."""
+    """Return an error's message for a model; it says what the model's tools can do, if anything."""
     if isinstance(error, MemoryNotFound):
         known = "memory_search and memory_list_recent show the ids"
         return f"there is no memory {error.memory_id!r:.80}: {known}"

@@ -1,5 +1,5 @@
-"""A page on this machine that shows a memory: a server of Python's own, and what it serves.
+"""A page on this machine that shows a memory: a server based on Python's own, and what it serves.
 
-``run`` is what ``agent-memory ui`` does. The page asks for data as JSON (``reads``, ``writes``),
-and nothing is answered that ``admission`` does not let in.
+``run`` implements ``agent-memory ui``. The page requests data as JSON (``reads``, ``writes``), and
+only requests that ``admission`` lets in are answered.
 """

@@ -1,10 +1,10 @@
-"""Who is answered: a browser of whoever started the server, from the server's own page.
+"""Who is answered: the browser of the user who started the server, from the server's own page.
 
-Three things would each be a hole. Another web site can have its own name point at this machine
-(DNS rebinding), so the name by which the server is called is checked, and where a request comes
-from. Another web site can send requests here (CSRF), so each needs a key that only the page can
-read. Another user of this machine can run a server of his own, and cookies know no ports: his page
-would be sent ours, so the cookie alone opens nothing.
+There are three attacks to prevent. Another web site can point its own name at this machine (DNS
+rebinding), so the name by which the server is called, and the origin of a request, are checked.
+Another web site can send requests here (CSRF), so each needs a key that only the page can read.
+Another user of this machine can run a server of his own, and cookies ignore ports: his page would
+be sent ours, so the cookie alone opens nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from agent_memory.integrations.loopback import LOOPBACK_NAMES
 
 KEY_HEADER: Final = "X-Agent-Memory-Key"
 _SAME_SITE: Final = ("same-origin", "none")
-"""What ``Sec-Fetch-Site`` may be: the page itself, or somebody who typed the address."""
+"""Allowed values of ``Sec-Fetch-Site``: the page itself, or a user who typed the address."""
 
 
 class Credentials(NamedTuple):
-    """What a browser shows with each request: a cookie, and a key that the page keeps."""
+    """What a browser presents with each request: a cookie, and a key that the page keeps."""
 
     cookie: str
     key: str
@@ -33,7 +33,7 @@ class Credentials(NamedTuple):
 class Admission:
     """What a server lets in; ``port`` is the one that it listens on.
 
-    ``token`` is in the address that the user is given, and lets one browser in, once.
+    ``token`` is in the address that the user is given, and lets in one browser, once.
     """
 
     def __init__(self, port: int) -> None:
@@ -44,7 +44,7 @@ class Admission:
         self._exchange = threading.Lock()
 
     def refusal_of(self, headers: Message, *, is_write: bool) -> str | None:
-        """Return why a request is not looked at, whoever sends it; ``None`` where it is."""
+        """Return why a request is refused, whoever sends it, or ``None``."""
         hosts = headers.get_all("Host", [])
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             return "this server is called by another name: use the address that it printed"
@@ -57,7 +57,7 @@ class Admission:
         return None
 
     def exchange(self, token: str) -> Credentials | None:
-        """Return what lets a browser in, for the token; ``None`` for a wrong or a used one."""
+        """Return credentials for the token; ``None`` for a wrong or a used one."""
         with self._exchange:
             if self._issued is not None or not _is_same(token, self.token):
                 return None
@@ -65,7 +65,7 @@ class Admission:
             return self._issued
 
     def admits(self, headers: Message) -> bool:
-        """Return whether a request shows the cookie and the key."""
+        """Return whether a request presents the cookie and the key."""
         issued = self._issued
         if issued is None:
             return False
@@ -76,11 +76,11 @@ class Admission:
         )
 
     def set_cookie(self, cookie: str) -> str:
-        """Return the header that gives a browser its cookie. Scripts cannot read it."""
+        """Return the header that sets a browser's cookie. Scripts cannot read it."""
         return f"{self.cookie_name}={cookie}; HttpOnly; SameSite=Strict; Path=/api/"
 
     def _cookies(self, headers: Sequence[str] | None) -> list[str]:
-        """Return the values of our cookie. A page of another port may have set one of its name."""
+        """Return the values of our cookie. A page on another port may have set one of its name."""
         pairs = [pair.strip().partition("=") for text in headers or () for pair in text.split(";")]
         return [value for name, _, value in pairs if name == self.cookie_name]
 

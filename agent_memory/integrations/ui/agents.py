@@ -1,7 +1,7 @@
-"""The memories that the page can show: of the agent that it was started for, and those beside it.
+"""The memories that the page can show: those of its own agent, and of the agents beside it.
 
-A request names an agent by its id; its memories are where the library says, under the same root. No
-path comes from a browser.
+A request names an agent by its id; the library locates its memories, under the same root. No path
+comes from a browser.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from agent_memory import (
 )
 
 MOST_OPEN: Final = 8
-"""Agents whose files are kept open: the page of one is looked at for longer than a moment."""
+"""Agents whose files are kept open: a user looks at the page of one for more than a moment."""
 
 
 class AgentPlace(NamedTuple):
@@ -41,9 +41,9 @@ def _opened(place: Path | AgentPlace, *, read_only: bool) -> AgentMemory:
 
 @dataclass(eq=False)
 class OpenAgent:
-    """The memory of one agent: opened to read, and to write once something is written.
+    """The memory of one agent: opened for reading, and for writing on the first write.
 
-    ``users`` counts the requests that are being answered from it.
+    ``users`` counts the requests that are using it.
     """
 
     place: Path | AgentPlace
@@ -73,7 +73,7 @@ class PageAgents:
         elif place.name == VECTOR_DB_FILENAME:
             self._root = place.parent.parent
         self._lock = threading.Lock()
-        # The one that may write is opened first: it brings an older file up to date.
+        # Open for writing first: this upgrades an older file.
         writing = None if is_read_only else _opened(place, read_only=False)
         with contextlib.ExitStack() as undoing:
             if writing is not None:
@@ -86,13 +86,13 @@ class PageAgents:
 
     @contextlib.contextmanager
     def reading(self, agent_id: str | None) -> Iterator[AgentMemory]:
-        """Give the body an agent's memory to read; ``None`` is the one of the start."""
+        """Give the body an agent's memory for reading; ``None`` is the page's own agent."""
         with self._use(agent_id) as agent:
             yield agent.reading
 
     @contextlib.contextmanager
     def writing(self, agent_id: str | None) -> Iterator[AgentMemory]:
-        """Give the body an agent's memory to write. Raises ``StorageReadOnly``."""
+        """Give the body an agent's memory for writing. Raises ``StorageReadOnly``."""
         if self.is_read_only:
             raise StorageReadOnly("the page was started with --read-only: nothing is changed")
         with self._use(agent_id) as agent:
@@ -108,7 +108,7 @@ class PageAgents:
         return all(os.access(place, os.W_OK) for place in (memory.path, memory.path.parent))
 
     def listed(self) -> list[AgentSummary]:
-        """Return the agents beside the one of the start, and that one; none for a lone file."""
+        """Return all agents under the root, the page's own included; none for a lone file."""
         return [] if self._root is None else AgentMemory.agents(self._root)
 
     def close(self) -> None:
@@ -128,7 +128,7 @@ class PageAgents:
                 agent.users -= agent is not self._first
 
     def _other(self, agent_id: str) -> OpenAgent:
-        """Return another agent's memory, for one request more."""
+        """Return another agent's memory, and count one more request that uses it."""
         with self._lock:
             agent = self._others.pop(agent_id, None) or self._open(agent_id)
             agent.users += 1
@@ -141,6 +141,6 @@ class PageAgents:
     def _open(self, agent_id: str) -> OpenAgent:
         if self._root is None:
             raise AgentNotFound("the file of this page stands by itself: there are no other agents")
-        # By its id, which can be no path: the library refuses one that is none, and a link.
+        # By its id, never a path: the library refuses an invalid id, and a link.
         place = AgentPlace(agent_id, self._root)
         return OpenAgent(place, _opened(place, read_only=True))

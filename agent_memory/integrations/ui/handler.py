@@ -1,7 +1,7 @@
-"""One connection: requests are let in or refused, files and data answered, with the same headers.
+"""One connection: admits or refuses requests, and answers files and data with the same headers.
 
-A GET changes nothing: it is answered from a memory that is opened to read alone. What changes
-something is a POST with the cookie, the key and the page's own origin.
+A GET changes nothing: it is answered from a memory that is opened read-only. A change is a POST
+with the cookie, the key and the page's own origin.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from agent_memory.integrations.ui.queries import Query, parse_body
 from agent_memory.integrations.ui.server import BoundedServer
 
 MOST_BODY_BYTES: Final = 256_000
-"""Of a request: a memory of 10,000 characters, each escaped, and its metadata."""
+"""The most bytes of a body: a memory of 10,000 characters, each escaped, and its metadata."""
 MOST_HEAD_BYTES: Final = 32_000
 _API: Final = "/api/"
 _of_model: Final = methodcaller("model_dump", mode="json")
@@ -58,14 +58,14 @@ _STATUSES: Final[tuple[tuple[type[AgentMemoryError], int], ...]] = (
 )
 
 AGENT_HEADER: Final = "X-Agent-Memory-Agent"
-"""Which agent a request is about, by id; without it the one that the page was started for."""
+"""The id of the agent that a request is about; the default is the page's own agent."""
 
 Read = Callable[[AgentMemory, Query], object]
 Write = Callable[[AgentMemory, Mapping[str, Any]], object]
 
 
 class Refused(AgentMemoryError):
-    """A request that is not answered, and its status."""
+    """A refused request, with its status."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -73,14 +73,14 @@ class Refused(AgentMemoryError):
 
 
 class HeadReader:
-    """What a request is read from: its head may have so many bytes."""
+    """Reads a request with a limit on the size of its head."""
 
     def __init__(self, stream: BufferedIOBase) -> None:
         self._stream = stream
         self.left = MOST_HEAD_BYTES
 
     def readline(self, size: int = -1) -> bytes:
-        """Read a line of the head; past its limit there is nothing more to be read."""
+        """Read a line of the head. Raises ``ConnectionAbortedError`` past the limit."""
         line = self._stream.readline(min(size, self.left + 1) if size >= 0 else self.left + 1)
         self.left -= len(line)
         if self.left < 0:
@@ -92,17 +92,17 @@ class HeadReader:
         return self._stream.read(size)
 
     def close(self) -> None:
-        """Close it."""
+        """Close the stream."""
         self._stream.close()
 
     @property
     def closed(self) -> bool:
-        """Whether it is closed."""
+        """Whether the stream is closed."""
         return self._stream.closed
 
 
 class PageHandler(BaseHTTPRequestHandler):
-    """Answers the requests of one connection. Subclasses have what is served."""
+    """Answers the requests of one connection. Subclasses define what is served."""
 
     protocol_version = "HTTP/1.1"
     server_version = "agent-memory"
@@ -114,7 +114,7 @@ class PageHandler(BaseHTTPRequestHandler):
     writes: Mapping[str, Write]
 
     def setup(self) -> None:
-        """Begin: no read of the socket and no write waits for longer than a request may."""
+        """Start: no read from the socket and no write to it may exceed a request's time limit."""
         super().setup()
         self.connection.settimeout(self._bounded.request_seconds)
         self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -127,7 +127,7 @@ class PageHandler(BaseHTTPRequestHandler):
         super().handle_one_request()
 
     def do_GET(self) -> None:
-        """Answer what reads: a file of the page, or data."""
+        """Answer a read: a file of the page, or data."""
         self._answer(self._get)
 
     def do_HEAD(self) -> None:
@@ -135,7 +135,7 @@ class PageHandler(BaseHTTPRequestHandler):
         self._answer(self._get)
 
     def do_POST(self) -> None:
-        """Answer what writes."""
+        """Answer a write."""
         self._answer(self._post)
 
     def _answer(self, respond: Callable[[str], None]) -> None:
@@ -144,7 +144,7 @@ class PageHandler(BaseHTTPRequestHandler):
             self._refuse_strangers(is_write=is_write)
             respond(self._address().path)
         except Refused as error:
-            self.close_connection = True  # whatever of it was not read is no next request
+            self.close_connection = True  # the unread rest of it must not be taken for a request
             self._send_error(error.status, error)
         except AgentMemoryError as error:
             status = next(status for kind, status in _STATUSES if isinstance(error, kind))
@@ -191,7 +191,7 @@ class PageHandler(BaseHTTPRequestHandler):
         return ids[0] if ids else None
 
     def _begin_session(self, body: Mapping[str, Any]) -> None:
-        """Exchange the token of the address for what lets this browser in."""
+        """Exchange the token of the address for this browser's credentials."""
         issued = self.admission.exchange(str(body.get("token")))
         if issued is None:
             raise Refused(403, "this address was used already: run `agent-memory ui` again")
@@ -233,7 +233,7 @@ class PageHandler(BaseHTTPRequestHandler):
     def _send_json(
         self, status: int, data: object, headers: Mapping[str, str] | None = None
     ) -> None:
-        # In ASCII: a half character, which a damaged text may have, can be escaped, not encoded.
+        # In ASCII: a lone surrogate of a damaged text can be escaped, but not encoded.
         text = json.dumps(data, separators=(",", ":"), default=_of_model)
         self._send(status, text.encode(), "application/json", headers or {})
 
@@ -247,7 +247,7 @@ class PageHandler(BaseHTTPRequestHandler):
         message: str | None = None,
         explain: str | None = None,  # noqa: ARG002
     ) -> None:
-        """Answer what is no request that ``http.server`` knows, like everything else."""
+        """Answer a request that ``http.server`` rejects in the same form as all others."""
         self.close_connection = True
         self._send_error(code, Refused(code, message or "this is no request"))
 
@@ -273,4 +273,4 @@ class PageHandler(BaseHTTPRequestHandler):
         return cast("BoundedServer", self.server)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
-        """Say nothing of each request."""
+        """Log no requests."""

@@ -1,4 +1,4 @@
-"""The files of the page, by the address that they are served at. No other path is looked at."""
+"""The files of the page, by the path that they are served at. No other path is served."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MEDIA_TYPES: Final = {
 
 
 class PageFile(NamedTuple):
-    """What is sent, and as what."""
+    """The content of a file, and its media type."""
 
     content: bytes
     media_type: str

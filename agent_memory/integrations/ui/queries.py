@@ -1,4 +1,4 @@
-"""What the page asks for, read and checked: the words of an address, and the JSON of a body."""
+"""Parses and validates the page's requests: the query string, and the JSON of a body."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_FIELDS: Final = 40
 
 
 class Query:
-    """The fields of an address, each given once or not at all."""
+    """The fields of a query string, each given at most once."""
 
     def __init__(self, text: str) -> None:
         try:
@@ -23,11 +23,11 @@ class Query:
         self._fields = dict(pairs)
 
     def text(self, name: str) -> str | None:
-        """Return a field, or ``None`` where it is not given, or empty."""
+        """Return a field, or ``None`` if it is missing or empty."""
         return self._fields.get(name) or None
 
     def required(self, name: str) -> str:
-        """Return a field that must be given."""
+        """Return a field that must be present."""
         value = self.text(name)
         if value is None:
             raise ValidationError.of(name, "must be given", "")
@@ -75,7 +75,7 @@ def parse_body(body: bytes) -> Mapping[str, Any]:
 
 
 def text_of(body: Mapping[str, Any], name: str) -> str:
-    """Return a field of a body that must be a text."""
+    """Return a field of a body that must be a string."""
     value = body.get(name)
     if not isinstance(value, str) or not value:
         raise ValidationError.of(name, "must be a text", value)

@@ -1,4 +1,4 @@
-"""What the page shows: each function answers one GET, from a memory that is opened to read.
+"""What the page shows: each function answers one GET, from a memory that is opened read-only.
 
 The models in an answer become JSON when it is sent.
 """
@@ -28,13 +28,13 @@ from agent_memory.integrations.ui.queries import Query
 _PAGE: Final = 50
 _MOST_ROWS: Final = 200
 _BEGINNING: Final = 400
-"""Characters of a text in a list; the view of the memory has all of it."""
+"""Characters of a text in a list; the view of the memory shows all of it."""
 _NEIGHBOURS: Final = 5
 _MOST_GROUPS: Final = 50
 
 
 def overview(memory: AgentMemory, _: Query) -> dict[str, Any]:
-    """Return whose memory it is, how much is in it, and the words that filters offer."""
+    """Return whose memory it is, its size, and the values that filters offer."""
     info = memory.info()
     return {
         "agent_id": info.agent_id,
@@ -50,7 +50,7 @@ def overview(memory: AgentMemory, _: Query) -> dict[str, Any]:
 
 
 def memories(memory: AgentMemory, query: Query) -> dict[str, Any]:
-    """Return a page of memories in an ``order``; ``after`` is the last one of the page before."""
+    """Return a page of memories in an ``order``; ``after`` is the last one of the previous page."""
     limit = min(query.number("limit", _PAGE), _MOST_ROWS)
     rows = memory.list_recent(
         limit + 1,
@@ -63,7 +63,7 @@ def memories(memory: AgentMemory, query: Query) -> dict[str, Any]:
 
 
 def search(memory: AgentMemory, query: Query) -> dict[str, Any]:
-    """Return what a search finds, each hit with the parts of its score. It counts as no access."""
+    """Return the hits of a search, each with the parts of its score. It counts as no access."""
     results = memory.search(
         query.text("q") or "",
         query.number("limit", 20),
@@ -81,10 +81,10 @@ def search(memory: AgentMemory, query: Query) -> dict[str, Any]:
 
 
 def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
-    """Return a memory with its history, or the history of one that was deleted.
+    """Return a memory with its history, or the history of a deleted one.
 
-    ``before`` are the memories of its session that come before it, ``same`` those that say the
-    same, ``graph`` what was read from it.
+    ``before`` are the memories that precede it in its session, ``same`` those that say the same,
+    ``graph`` what was read from it.
     """
     memory_id = query.required("id")
     current = memory.get(memory_id, as_of=query.text("as_of"))
@@ -92,7 +92,7 @@ def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
     if current is None:
         return {"memory": None, "history": history, "before": [], "same": [], "graph": None}
     filters = {"session_id": current.created_by_session}
-    is_there = memory.get(memory_id) is not None  # it may have been once, at ``as_of``
+    is_there = memory.get(memory_id) is not None  # it may have existed only at ``as_of``
     before = memory.list_recent(_NEIGHBOURS, after=memory_id, filters=filters) if is_there else []
     same = memory.duplicates(current.content, user_id=current.user_id, run_id=current.run_id)
     scratchpad = {entry.id for entry in memory.scratchpad().memories}
@@ -111,9 +111,9 @@ def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
 
 
 def recalls(memory: AgentMemory, query: Query) -> dict[str, Any]:
-    """Return the searches of the log that gave a memory to an agent, the last first.
+    """Return the logged searches that gave a memory to an agent, newest first.
 
-    ``place`` is its place among the hits. Questions are there where the log keeps texts.
+    ``place`` is its rank among the hits. Questions are included if the log keeps texts.
     """
     memory_id = query.required("id")
     searches = (
@@ -138,7 +138,7 @@ def _recall(event: MemoryEvent, memory_id: str) -> dict[str, Any]:
 
 
 def row_of(memory: Memory) -> dict[str, Any]:
-    """Return a memory as a row of a list: the beginning of its text, and what it is about."""
+    """Return a memory as a row of a list: the beginning of its text, and its other fields."""
     row = memory.model_dump(
         mode="json",
         include={
@@ -157,7 +157,7 @@ def _hit(hit: MemorySearchResult) -> dict[str, Any]:
 
 
 def _rounded(parts: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of a score with four digits: the rest is a third of what would be sent."""
+    """Return the parts of a score with four digits: the others would be a third of the answer."""
     return {
         name: _rounded(value)
         if isinstance(value, dict)
@@ -168,11 +168,11 @@ def _rounded(parts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-# What the agent is given -------------------------------------------------------------------------
+# What the agent is given --------------------------------------------------------------------------
 
 
 def context(memory: AgentMemory, query: Query) -> dict[str, Any]:
-    """Return the scratchpad, and the text that a model is given of it within a budget of tokens."""
+    """Return the scratchpad, and the text that a model is given of it within a token budget."""
     budget = query.number("budget", MemoryContextConfig().token_budget)
     scratchpad = memory.scratchpad()
     text = memory.context(budget)
@@ -185,11 +185,11 @@ def context(memory: AgentMemory, query: Query) -> dict[str, Any]:
     }
 
 
-# What waits for a person -------------------------------------------------------------------------
+# What waits for a decision ------------------------------------------------------------------------
 
 
 def reviews(memory: AgentMemory, _: Query) -> dict[str, Any]:
-    """Return the memories that are in question, each with the one that says otherwise."""
+    """Return the memories under review, each with the one that contradicts it."""
     rows = []
     for review in memory.reviews():
         other = memory.get(review.replaced_by) if review.replaced_by else None
@@ -219,18 +219,18 @@ def duplicates(memory: AgentMemory, _: Query) -> dict[str, Any]:
 
 
 def rejections(memory: AgentMemory, _: Query) -> dict[str, Any]:
-    """Return what may not be stored: when and why it was rejected, never what it is."""
+    """Return the rejections: when and why, never the rejected text."""
     return {"rejections": memory.rejections()}
 
 
-# How it came to be so ----------------------------------------------------------------------------
+# History ------------------------------------------------------------------------------------------
 
 
 def timeline(memory: AgentMemory, query: Query) -> dict[str, Any]:
     """Return a page of the changes of all memories, newest first.
 
-    ``before`` is the number of the last one of the page before. Of a text there is the beginning,
-    of other fields that were changed the names.
+    ``before`` is the number of the last change of the previous page. Texts are shown by their
+    beginning, other changed fields by their names.
     """
     limit = min(query.number("limit", _PAGE), _MOST_ROWS)
     entries = memory.history(limit=limit + 1, before=query.number("before", 0) or None)
@@ -252,7 +252,7 @@ def _change(entry: HistoryEntry) -> dict[str, Any]:
 
 
 def events(memory: AgentMemory, _: Query) -> dict[str, Any]:
-    """Return the last events of the log, newest first, and whether it is written at all."""
+    """Return the latest events of the log, newest first, and whether the log is on."""
     latest = deque(memory.events(), maxlen=_PAGE)
     return {
         "event_log": memory.info().config.event_log,
@@ -261,7 +261,7 @@ def events(memory: AgentMemory, _: Query) -> dict[str, Any]:
 
 
 def statistics(memory: AgentMemory, query: Query) -> MemoryStatistics:
-    """Return figures over time, gaps, and what is recommended."""
+    """Return figures over time, gaps, and recommendations."""
     return memory.statistics(since=query.text("since"))
 
 
@@ -269,14 +269,14 @@ def statistics(memory: AgentMemory, query: Query) -> MemoryStatistics:
 
 
 def entities(memory: AgentMemory, query: Query) -> dict[str, Any]:
-    """Return a page of whom and what the memories speak of; ``after`` is the last one before."""
+    """Return a page of the graph's entities; ``after`` is the last one of the previous page."""
     limit = min(query.number("limit", _PAGE), _MOST_ROWS)
     rows = memory.graph.entities(limit=limit + 1, after=query.text("after"))
     return {"entities": rows[:limit], "has_more": len(rows) > limit}
 
 
 def entity(memory: AgentMemory, query: Query) -> Neighbourhood:
-    """Return what holds around an entity, now or at a time."""
+    """Return the relationships around an entity, now or at a time."""
     return memory.graph.neighbours(
         query.required("name"), query.number("depth", 1), as_of=query.text("as_of")
     )
@@ -286,6 +286,6 @@ def entity(memory: AgentMemory, query: Query) -> Neighbourhood:
 
 
 def health(memory: AgentMemory, _: Query) -> dict[str, Any]:
-    """Return what is known of the store, and the backups of a file."""
+    """Return the state of the store, and the backups of a file."""
     info = memory.info()
     return {"info": info, "backups": memory.backups() if info.server is None else []}

@@ -1,4 +1,4 @@
-"""Running the page: the memory is opened, the server begins, a browser is shown the address."""
+"""Runs the page: opens the memory, starts the server, and shows a browser the address."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def run(
 ) -> None:
     """Serve the page of the memory at ``place`` until Ctrl-C or SIGTERM.
 
-    Port 0 takes a free one. The address is printed on stderr, and a browser is shown it. Raises
-    ``AgentNotFound`` where there is no memory, and ``ConfigurationError`` where the port is taken.
+    Port 0 takes a free one. The address is printed on stderr, and shown to a browser. Raises
+    ``AgentNotFound`` if there is no memory, and ``ConfigurationError`` if the port is taken.
     """
     with stopped_by_sigterm(), page_server(place, port=port, read_only=read_only) as server:
         address = server.address()
@@ -82,12 +82,12 @@ def run(
 
 
 class PageServer(BoundedServer):
-    """A server of the page, and whom it lets in."""
+    """The page's server, and whom it lets in."""
 
     admission: Admission
 
     def address(self) -> str:
-        """Return where the page is, with the token that lets one browser in."""
+        """Return the page's address, with the token that lets in one browser."""
         return f"http://127.0.0.1:{self.server_address[1]}/#token={self.admission.token}"
 
 
@@ -99,13 +99,13 @@ def page_server(
     read_only: bool = False,
     request_seconds: float = REQUEST_SECONDS,
 ) -> Iterator[PageServer]:
-    """Give the body a server that listens; ``serve_forever`` makes it answer."""
+    """Give the body a listening server; ``serve_forever`` makes it answer."""
     with contextlib.ExitStack() as stack:
         listening = listening_socket("127.0.0.1", port, advice="another --port")
         stack.callback(listening.close)
         shown = PageAgents(place, is_read_only=read_only)
         stack.callback(shown.close)
-        # The first look takes three times as long as the next: not while somebody waits for it.
+        # The first read takes three times as long as the next: do it before anybody waits.
         if not read_only:
             with shown.writing(None) as memory:
                 writes.note_duplicates(memory)
@@ -142,10 +142,10 @@ def page_server(
 
 @contextlib.contextmanager
 def opened_browser(address: str) -> Iterator[None]:
-    """Show a browser the address, by a private file that leads there.
+    """Show a browser the address, by a private file that redirects to it.
 
-    The words of every process can be read by all users of a machine, so a browser is not started
-    with the token in them.
+    All users of a machine can read the arguments of every process, so a browser is not started with
+    the token in them.
     """
     folder = Path(tempfile.mkdtemp(prefix="agent-memory-", dir=temporary_folder()))
     try:

@@ -1,6 +1,6 @@
-"""The server: so many connections at most, each with a thread and a deadline for its request.
+"""The server: a limited number of connections, each with a thread and a deadline for its request.
 
-``http.server`` waits for ever for the headers of a request, takes as many connections as come, and
+``http.server`` waits for ever for the headers of a request, accepts any number of connections, and
 reads any number of bytes of headers. A browser needs six connections.
 """
 
@@ -18,25 +18,25 @@ from typing import Any, Final
 
 MOST_CONNECTIONS: Final = 32
 REQUEST_SECONDS: Final = 15.0
-"""From when a connection may send a request until that must have come, whole; and an answer must
-have been taken within the same."""
+"""The time in which a request must arrive completely, once its connection may send it; an answer
+must be taken within the same time."""
 
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """An open connection, and when its wait for a request ends; ``None`` while it is answered."""
+    """An open connection, and its deadline for a request; ``None`` while one is answered."""
 
     socket: socket.socket
     deadline: float | None
 
     def abort(self) -> None:
-        """End it. Its thread, which reads, sees the end of what is sent."""
+        """Shut the socket down. Its thread, which reads, sees the end of input."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_RDWR)
 
 
 class BoundedServer(ThreadingHTTPServer):
-    """Answers on a socket that listens already, until ``shutdown``."""
+    """Answers on a socket that is already listening, until ``shutdown``."""
 
     daemon_threads = True
 
@@ -55,11 +55,11 @@ class BoundedServer(ThreadingHTTPServer):
         self._lock = threading.RLock()
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - a socket
-        """Begin a connection; where there are too many, the one ends that has waited longest."""
+        """Start a connection; if there are too many, end the one that has waited longest."""
         with self._lock:
             if len(self._connections) >= MOST_CONNECTIONS:
                 waiting = [key for key, each in self._connections.items() if each.deadline]
-                if not waiting:  # all are being answered: this one has to go
+                if not waiting:  # all are being answered: drop this one
                     self.shutdown_request(request)
                     return
                 oldest = min(waiting, key=lambda key: self._connections[key].deadline or 0.0)
@@ -68,7 +68,7 @@ class BoundedServer(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - a socket
-        """End a connection, and count it no more."""
+        """End a connection, and no longer count it."""
         with self._lock:
             self._connections.pop(request, None)
         super().shutdown_request(request)
@@ -79,12 +79,12 @@ class BoundedServer(ThreadingHTTPServer):
             connection.deadline = self._next_deadline()
 
     def begin_answer(self, request: Any) -> None:  # noqa: ANN401 - a socket
-        """Note that a whole request has come: an answer may take its time."""
+        """Record that a whole request has arrived: its answer has no deadline."""
         if connection := self._connections.get(request):
             connection.deadline = None
 
     def service_actions(self) -> None:
-        """End the connections whose time is over. This is called twice a second."""
+        """End the connections past their deadline. This is called twice a second."""
         now = time.monotonic()
         with self._lock:
             late = [each for each in self._connections.values() if (each.deadline or now) < now]
@@ -92,7 +92,7 @@ class BoundedServer(ThreadingHTTPServer):
             connection.abort()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - a socket
-        """Say nothing of browsers that go away; anything else is a fault, and is printed."""
+        """Ignore browsers that disconnect; anything else is a bug, and is printed."""
         if not isinstance(sys.exception(), (ConnectionError, TimeoutError)):
             super().handle_error(request, client_address)
 

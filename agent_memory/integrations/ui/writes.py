@@ -1,6 +1,6 @@
 """What the page changes: each function answers one POST, by the verbs that programs use.
 
-Its answer has the number of the change, where there is one: the page offers to undo that.
+Its answer has the number of the change, if there is one: the page offers to undo it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Body = Mapping[str, Any]
 
 
 def update(memory: AgentMemory, body: Body) -> dict[str, Any]:
-    """Change fields of a memory, if nobody changed it since the page showed it."""
+    """Change fields of a memory, if it has not changed since the page showed it."""
     memory_id = text_of(body, "id")
     changes = {name: body[name] for name in _EDITABLE if name in body}
     if not changes:
@@ -38,15 +38,15 @@ def update(memory: AgentMemory, body: Body) -> dict[str, Any]:
 
 
 def note_duplicates(memory: AgentMemory) -> None:
-    """Let the library note what is there twice, of memories that came back or others wrote.
+    """Let the library record duplicates among memories that came back or that others wrote.
 
-    The page looks at a file that is opened to read, where that cannot be noted.
+    The page reads from a file opened read-only, where they cannot be recorded.
     """
     next(iter(memory.duplicate_groups()), None)
 
 
 def open_agent(memory: AgentMemory, _: Body) -> dict[str, Any]:
-    """Open an agent's memory to write, which brings an older file up to date."""
+    """Open an agent's memory for writing, which upgrades an older file."""
     note_duplicates(memory)
     return {"agent_id": memory.agent_id}
 
@@ -83,9 +83,9 @@ def demote(memory: AgentMemory, body: Body) -> dict[str, Any]:
 
 
 def undo(memory: AgentMemory, body: Body) -> Undone:
-    """Undo a change by its number, with all that was done together with it if it is ``whole``.
+    """Undo a change by its number; if ``whole``, with everything that was done together with it.
 
-    Or ask again what was dismissed, by the ``review_id``.
+    A ``review_id`` reopens a dismissed review instead.
     """
     if "review_id" in body:
         return memory.undo(review_id=_number_of(body, "review_id"))
@@ -104,12 +104,12 @@ def erase(memory: AgentMemory, body: Body) -> dict[str, Any]:
 
 
 def approve(memory: AgentMemory, body: Body) -> dict[str, Any]:
-    """Forget a memory that is in question."""
+    """Forget a memory under review."""
     return _change(memory, memory.approve(_number_of(body, "review_id")).id)
 
 
 def dismiss(memory: AgentMemory, body: Body) -> Review:
-    """Keep a memory that is in question."""
+    """Keep a memory under review."""
     return memory.dismiss(_number_of(body, "review_id"))
 
 
@@ -133,7 +133,7 @@ def _same_as(memory: AgentMemory, kept: Memory) -> list[Duplicate]:
 
 
 def reject(memory: AgentMemory, body: Body) -> dict[str, Any]:
-    """Let no memory hold a text from now on, and tell how many hold it already."""
+    """Reject a text, so that no memory may hold it, and return those that hold it already."""
     text = text_of(body, "text")
     rejection = memory.reject(text, reason=body.get("reason") or None)
     return {**rejection.model_dump(mode="json"), "holders": memory.holders(text)}
@@ -150,12 +150,12 @@ def backup(memory: AgentMemory, _: Body) -> dict[str, Any]:
 
 
 def check(memory: AgentMemory, _: Body) -> dict[str, Any]:
-    """Look for damage, and repair nothing. Of a file that is opened to read, not in its index."""
+    """Look for damage, and repair nothing. The index of a file opened read-only is not checked."""
     return _report(memory.check())
 
 
 def repair(memory: AgentMemory, _: Body) -> dict[str, Any]:
-    """Repair what can be, losing nothing."""
+    """Repair what can be repaired, losing nothing."""
     return _report(memory.check(repair=True))
 
 
@@ -178,6 +178,6 @@ def _ids_of(body: Body, name: str) -> list[str]:
 
 
 def _change(memory: AgentMemory, memory_id: str, *, whole: bool = False) -> dict[str, Any]:
-    """Return the number of the change; it is undone with all that was done with it if ``whole``."""
+    """Return the number of the change, and whether undoing it takes along what was done with it."""
     (last,) = memory.history(memory_id, limit=1)
     return {"change_id": last.change_id, "whole": whole}

@@ -1,4 +1,4 @@
-// What changes something: each says what it did, in the live region, and offers to undo it.
+// Actions: each reports what it did, in the live region, and offers to undo it.
 
 import { post } from "./api.js";
 import { button, count, el, facts, field, link } from "./dom.js";
@@ -6,13 +6,13 @@ import { button, count, el, facts, field, link } from "./dom.js";
 const NOTICE_MILLISECONDS = 12_000;
 let timer = 0;
 
-/** What takes back a change, or a question that was dismissed; null where nothing does. */
+/** The request that undoes a change or reopens a dismissed review; null if nothing can. */
 function undoOf(change) {
   if (change?.change_id) return { change_id: change.change_id, whole: change.whole };
   return change?.review_id ? { review_id: change.review_id } : null;
 }
 
-/** Say what was done, and offer to undo a change. It stays while it has the focus. */
+/** Report what was done, and offer to undo it. The message stays while it has the focus. */
 export function notify(message, { change = null, isError = false, onundo = null } = {}) {
   const place = document.getElementById("notice");
   clearTimeout(timer);
@@ -34,15 +34,15 @@ export function notify(message, { change = null, isError = false, onundo = null 
 let last = Promise.resolve();
 
 /**
- * Do one thing after another: beside an erasure, the view that an earlier one shows anew would ask
- * for what is gone, and beside a change of agents an undo would go to the other agent.
+ * Run actions one after another: during an erasure, the view that an earlier action reloads would ask
+ * for what is gone, and during a change of agents an undo would go to the other agent.
  */
 export function inTurn(work) {
   last = last.then(work);
   return last;
 }
 
-/** Do something in its turn, say that it was done or why not, and show the view anew. */
+/** Run an action in its turn, report that it was done or why not, and reload the view. */
 export const act = (...step) => inTurn(() => perform(...step));
 
 async function perform(done, work, after = null) {

@@ -1,4 +1,4 @@
-// How the memory grows and is used, its gaps, and what to look at.
+// How the memory grows and is used, its gaps, and what to review.
 
 import { act } from "./actions.js";
 import { get, post } from "./api.js";
@@ -64,7 +64,7 @@ function recommended(recommendations, { overview, refresh }) {
   })));
 }
 
-/** What a recommendation can be followed by; each is one step, and can be undone as one. */
+/** The actions for a recommendation; each is one step, and can be undone as one. */
 function steps(each, refresh) {
   const ids = each.memory_ids;
   const step = (label, done, name, body) =>

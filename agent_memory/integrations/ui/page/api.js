@@ -1,4 +1,4 @@
-// What is asked of the server: always with the key, which only this page can read.
+// Requests to the server, always with the key, which only this page can read.
 
 const STORED = "agent-memory-key";
 const WAIT_MILLISECONDS = 60_000;
@@ -29,15 +29,15 @@ async function send(path, options) {
 const AGENT = "agent-memory-agent";
 const early = new Map();
 
-/** The key, and the agent that is asked where it is not the one of the start. */
+/** The key, and the agent if it is not the page's own. */
 const headers = (agentId = chosenAgent()) => ({
   "X-Agent-Memory-Key": localStorage.getItem(STORED) ?? "",
   ...(agentId && { "X-Agent-Memory-Agent": agentId }),
 });
 
-/** Let this tab show another agent; `null` is the one that the page was started for. */
+/** Let this tab show another agent; `null` is the page's own. */
 export function chooseAgent(agentId) {
-  early.clear(); // what was asked of the other agent
+  early.clear(); // requests for the other agent
   if (agentId === null) sessionStorage.removeItem(AGENT);
   else sessionStorage.setItem(AGENT, agentId);
 }
@@ -66,14 +66,14 @@ export function get(name, fields = {}) {
   return answer;
 }
 
-/** Ask for what the first view is about to ask for, so that it need not wait its turn. */
+/** Send the first view's requests early, so that they need not wait their turn. */
 export function getEarly(name, fields) {
   const answer = get(name, fields);
-  answer.catch(() => {}); // the view that asks tells of it
+  answer.catch(() => {}); // the view that asks reports it
   early.set(pathOf(name, fields), answer);
 }
 
-/** Ask for a change: of the agent that this tab shows, if no other is named. */
+/** Request a change, for the agent that this tab shows unless another is named. */
 export function post(name, body, agentId = chosenAgent()) {
   return send(`/api/${name}`, {
     method: "POST",

@@ -1,4 +1,4 @@
-// The views by their names, and the way from the address to one of them.
+// The views by their names, and how an address selects one of them.
 
 import { begin, chooseAgent, chosenAgent, get, getEarly } from "./api.js";
 import { el, empty } from "./dom.js";
@@ -26,7 +26,7 @@ export const state = { overview: null };
 const main = document.getElementById("main");
 let shown = 0;
 
-/** Take an address apart: the view, what it is of, and the fields. */
+/** Parse an address: the view, its subject, and the fields. */
 function route() {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?");
   const [name, ...rest] = path.split("/");
@@ -37,7 +37,7 @@ function route() {
   };
 }
 
-/** Show what the address says. The focus goes to its heading, where a screen reader begins. */
+/** Show the view of the address. Its heading gets the focus, for screen readers. */
 async function show({ keepFocus = false } = {}) {
   const turn = (shown += 1);
   const address = location.hash;
@@ -59,12 +59,12 @@ async function show({ keepFocus = false } = {}) {
     nodes = failed(error);
   }
   clearTimeout(slow);
-  if (turn !== shown) return; // another view was asked for meanwhile
+  if (turn !== shown) return; // another view was requested meanwhile
   main.removeAttribute("aria-busy");
   const heading = el("h1", { tabindex: "-1" }, title);
   main.replaceChildren(heading, ...[nodes].flat(9).filter(Boolean));
   main.dataset.shows = address;
-  performance.mark("shown"); // for who measures: when the first view was there
+  performance.mark("shown"); // for measurements: when the first view was shown
   if (!keepFocus) heading.focus({ preventScroll: true });
   if (!keepFocus) scrollTo(0, 0);
 }
@@ -82,7 +82,7 @@ function listViews() {
     .map(([name, { title }]) => el("li", {}, el("a", { href: `#/${name}`, "data-view": name }, title))));
 }
 
-/** Keys beside those that every page has: / goes to the search, j and k through a list. */
+/** Additional keys: / goes to the search, j and k through a list. */
 function onKey(event) {
   const isTyping = event.target.closest("input, textarea, select, dialog");
   if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -98,7 +98,7 @@ function onKey(event) {
   }
 }
 
-/** What is known of the whole memory; the first list needs no second look at it. */
+/** Facts about the whole memory; the first list need not request them again. */
 async function overviewOf() {
   const overview = await get("overview");
   let isNew = true;
@@ -121,7 +121,7 @@ async function start() {
     if (name === "memories" && !fields.q) getEarly("memories", fields);
     state.overview = await overviewOf();
   } catch (error) {
-    if (chosenAgent() && error.code === "AGENT_NOT_FOUND") { // it was there when it was chosen
+    if (chosenAgent() && error.code === "AGENT_NOT_FOUND") { // it existed when it was chosen
       chooseAgent(null);
       await start();
       return;

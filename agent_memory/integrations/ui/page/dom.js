@@ -1,4 +1,4 @@
-// Elements are made of data here, and nowhere of HTML: a text can only ever be a text.
+// Builds elements from data, never from HTML: a text always stays a text.
 
 const PROPERTIES = new Set(["value", "checked", "disabled", "open", "hidden", "htmlFor", "tabIndex"]);
 
@@ -23,14 +23,14 @@ function fill(node, attributes, children) {
   return node;
 }
 
-/** A text of somebody's, in its own direction. */
+/** A user's text, in its own direction. */
 export const text = (content, attributes = {}) => el("span", { dir: "auto", ...attributes }, content);
 
 const DATE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const MOMENT = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const NUMBER = new Intl.NumberFormat();
 
-/** A time as people read it; the exact one is its title. */
+/** A readable time; the exact one is its title. */
 export function time(moment, { withTime = false } = {}) {
   if (!moment) return el("span", {}, "–");
   const when = new Date(moment);
@@ -62,7 +62,7 @@ export const select = (options, chosen, attributes = {}) =>
   el("select", attributes, options.map(([value, label]) =>
     el("option", { value, selected: value === chosen }, label)));
 
-/** What a view shows where there is nothing: that, and what to do about it. */
+/** What a view shows if it is empty: that, and what to do about it. */
 export const empty = (message, ...advice) =>
   el("div", { class: "empty" }, el("p", { class: "empty-title" }, message), el("p", {}, ...advice));
 

@@ -1,4 +1,4 @@
-// Whom and what the memories speak of, and what holds between them, now or at a time.
+// The entities in the memories, and their relationships, now or at a time.
 
 import { get } from "./api.js";
 import { el, empty, field, link, svg, text, time } from "./dom.js";
@@ -55,7 +55,7 @@ async function around(fields) {
   ];
 }
 
-/** A picture of what the table says. */
+/** A picture of the table. */
 function drawing(near) {
   const middle = SIZE / 2;
   const places = new Map([[near.name, [middle, middle]]]);
@@ -75,7 +75,7 @@ function drawing(near) {
   return svg("svg", { viewBox: `0 0 ${SIZE} ${SIZE}`, class: "graph", role: "img", "aria-label": `${near.name} and ${others.length} around it; the table has ${all.length === others.length ? "the same" : "all"}` }, lines, nodes);
 }
 
-/** Relationships as a table, with the memories that say so; a long one goes on when asked to. */
+/** Relationships as a table, with their memories; a long table continues on request. */
 export function relationships(edges, asOf = null) {
   const to = (name) => el("a", { href: address(name, asOf) }, text(name));
   const item = (edge) => el("tr", {},
@@ -91,5 +91,5 @@ export function relationships(edges, asOf = null) {
   ];
 }
 
-/** A link to what is around an entity. */
+/** A link to the surroundings of an entity. */
 export const entityLink = (name) => link(address(name), text(name));

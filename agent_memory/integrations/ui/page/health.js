@@ -1,4 +1,4 @@
-// Whether the file or the database is sound, what waits in it, a file's backups; and the other agents beside it.
+// Whether the file or the database is sound, what waits in it, a file's backups, and the agents beside it.
 
 import { act, inTurn, notify } from "./actions.js";
 import { chooseAgent, get, post } from "./api.js";
@@ -63,7 +63,7 @@ export async function agents({ overview }) {
   if (!all.length) return empty("This file stands by itself.", "Agents beside each other in one folder are listed here.");
   const choose = (agent) => () => inTurn(async () => {
     try {
-      // An older file is brought up to date first, which a look at it must not do.
+      // An older file is upgraded first, which merely viewing it must not do.
       if (agent.is_writable && !overview.is_locked) await post("open", {}, agent.agent_id);
     } catch (error) {
       notify(error.message, { isError: true });
@@ -72,7 +72,7 @@ export async function agents({ overview }) {
     chooseAgent(agent.agent_id);
     location.hash = "#/memories";
     location.reload();
-    await new Promise(() => {}); // what waits here was meant for the agent that was shown
+    await new Promise(() => {}); // queued actions were meant for the previous agent
   });
   return el("ul", { class: "rows" }, all.map((agent) => {
     const isShown = agent.agent_id === overview.agent_id;

@@ -1,4 +1,4 @@
-// The list of memories, newest first, and what a search finds.
+// The list of memories, newest first, and search results.
 
 import { get } from "./api.js";
 import { count, el, empty, field, link, select, time } from "./dom.js";
@@ -63,7 +63,7 @@ function form(fields, overview) {
 }
 
 async function newest(fields, known) {
-  // What was changed meanwhile, here or by an agent, changes the counts too.
+  // Changes made meanwhile, here or by an agent, change the counts too.
   const [page, overview] = await Promise.all([get("memories", fields), known.refreshed()]);
   if (!page.memories.length) return nothing(fields, overview);
   const { order, ...filters } = fields;

@@ -1,4 +1,4 @@
-// One memory: its text, what is known of it, what became of it, and what can be done with it.
+// One memory: its text, its fields, its history, and its actions.
 
 import { act, ask, erase } from "./actions.js";
 import { get, post } from "./api.js";
@@ -119,7 +119,7 @@ function differences(entry) {
 
 const shown = (value) => (value === undefined || value === null ? "" : typeof value === "string" ? value : JSON.stringify(value));
 
-/** Two texts with what was taken out and put in marked, by words. */
+/** A word diff of two texts. */
 function difference(before, after) {
   const from = before.split(/(\s+)/);
   const to = after.split(/(\s+)/);
@@ -136,7 +136,7 @@ function difference(before, after) {
     end ? from.slice(-end).join("") : "");
 }
 
-/** Who was given this memory, when, and, where the log keeps texts, for which question. */
+/** Who was given this memory, when, and, if the log keeps texts, for which question. */
 function recalled({ event_log: log, searches }, current) {
   const kept = {
     off: ["Who recalled it is not written down. From now on: ", el("code", {}, "agent-memory configure event_log brief"), ", or ", el("code", {}, "full"), " with the questions."],
@@ -153,7 +153,7 @@ function recalled({ event_log: log, searches }, current) {
     kept ? el("p", { class: "hint" }, kept) : null);
 }
 
-/** Whom and what it speaks of, and what it says of them. */
+/** The entities in the memory, and what it says about them. */
 function inGraph(graph) {
   if (!graph?.entities.length && !graph?.relationships.length) return null;
   return el("section", {}, el("h2", {}, "In the graph"),

@@ -1,8 +1,8 @@
-// Lists that go on by key: what is stored meanwhile neither repeats a row nor hides one.
+// Lists paged by key: memories stored meanwhile neither repeat a row nor hide one.
 
 import { button, el, number } from "./dom.js";
 
-/** Return a list with a button that lets it go on: `next(last)` gives `{ rows, hasMore }`. */
+/** Return a list with a button that continues it: `next(last)` gives `{ rows, hasMore }`. */
 export function paged(list, page, { next, item }) {
   const status = el("p", { class: "status", role: "status" });
   let last = page.rows.at(-1);

@@ -1,4 +1,4 @@
-// What waits for a person: memories in question, memories that say the same, rejected texts.
+// What waits for a decision: memories under review, duplicates, rejected texts.
 
 import { act } from "./actions.js";
 import { get, post } from "./api.js";

@@ -4,7 +4,7 @@ import { el, link, number, text, time } from "./dom.js";
 
 export const href = (memoryId) => `#/memory/${encodeURIComponent(memoryId)}`;
 
-/** A memory as a row; `more` stands below its text. */
+/** A memory as a row; `more` is shown below its text. */
 export function row(memory, { more = null } = {}) {
   return el("li", { class: memory.archived ? "archived" : null },
     el("a", { class: "row", href: href(memory.id) },

@@ -1,4 +1,4 @@
-// Why a memory was found: the parts of its score as bars, and what it had to reach.
+// Why a memory was found: the parts of its score as bars, and the gate that it had to pass.
 
 import { el, facts, svg } from "./dom.js";
 
