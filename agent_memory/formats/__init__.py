@@ -1,1 +1,1 @@
-"""The formats that memories come in and leave in: one module each, and the table of them."""
+"""The import and export formats: one module each, and the table of them."""

@@ -1,4 +1,4 @@
-"""The graph in a file that other programs read: GraphML, and JSON with C's records."""
+"""The graph as a file for other programs: GraphML, and JSON with C's records."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _OF_EDGES: Final = {
 
 
 def refuse_target(place: Path) -> None:
-    """Raise ``ValidationError`` for a place that no graph can be written to."""
+    """Raise ``ValidationError`` for a path that no graph can be written to."""
     if not place.parent.is_dir() or (place.is_dir() and not place.is_symlink()):
         message = f"{place} cannot be written: name a file in a directory that is there"
         raise ValidationError.of("path", message, str(place))
 
 
 def write_graphml(path: Path, entities: Sequence[EntityView], edges: Sequence[EdgeView]) -> None:
-    """Write a graph as GraphML. Lists are texts with a line for each; times are ISO 8601.
+    """Write a graph as GraphML. Lists become text with one line per item; times are ISO 8601.
 
     Raises ``StorageFull`` and ``StorageUnavailable``.
     """
@@ -81,12 +81,12 @@ def _quoted(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Replace what no XML can hold, which another program may have written."""
+    """Replace characters that XML cannot hold; another program may have written them."""
     return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def write_json(path: Path, entities: Sequence[EntityView], edges: Sequence[EdgeView]) -> None:
-    """Write a graph as C's entities and relationships, with the time in which each holds.
+    """Write a graph as C's entities and relationships, with the period in which each is valid.
 
     Raises ``StorageFull`` and ``StorageUnavailable``.
     """

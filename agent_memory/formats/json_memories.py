@@ -1,4 +1,4 @@
-"""JSON and JSONL of memories, in A's shape and in C's: four formats, read alike."""
+"""Memories as JSON and JSONL, in A's shape and in C's: four formats with one reader."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ _plain: Final = JSONDecoder()
 
 @dataclass(slots=True)
 class JsonArray(Codec):
-    """An array with one memory a line. What is read may have any of the shapes.
+    """An array with one memory per line. Items of any of the shapes can be read.
 
-    Also read are objects one after another, and an object around a list, as a search returns it.
+    It also reads objects in sequence, and an object around a list, as a search returns it.
     """
 
     name: str
     write_one: Callable[[Memory], str]
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether it begins as JSON does, and is no JSONL."""
+        """Return whether it begins like JSON and is not JSONL."""
         if sample.is_folder:
             return False
         return sample.text().startswith(("[", "{")) and not _is_by_line(sample)
@@ -68,13 +68,13 @@ class JsonArray(Codec):
 
 @dataclass(slots=True)
 class JsonLines(Codec):
-    """One memory a line. A line that cannot be read does not keep the next from being read."""
+    """One memory per line. A line that cannot be read does not affect the next."""
 
     name: str
     write_one: Callable[[Memory], str]
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether an object stands on the first line, and the next on the next."""
+        """Return whether the first line is an object, and the second line another."""
         return not sample.is_folder and _is_by_line(sample)
 
     def read(self, path: Path) -> Iterator[Entry]:
@@ -110,7 +110,7 @@ def _lines_of(file: BinaryIO) -> Iterator[ParsedItem]:
 
 
 def _is_by_line(sample: Sample) -> bool:
-    """Return whether a file has one object a line, as far as its beginning shows."""
+    """Return whether a file has one object per line, judging by its beginning."""
     text = sample.text()
     if not text.startswith("{"):
         return False
@@ -121,10 +121,10 @@ def _is_by_line(sample: Sample) -> bool:
     except JSONDecodeError:
         if _AROUND_ITEMS.match(first) or first.rstrip().endswith(("{", "[", ",", ":")):
             return False
-        # One line, broken or longer than the sample; or a broken one before another.
+        # One line, broken or longer than the sample; or a broken line before another.
         return len(first) == len(text) or rest.startswith("{")
     except (ValueError, RecursionError):
-        return True  # whole, but with a number or a depth that nobody can read: told by line
+        return True  # complete, but with an unreadable number or depth: reported by line
     return not first[end:].strip() and second != "{"
 
 

@@ -1,8 +1,8 @@
 """JSON in: parsed strictly, and streamed one item at a time, however long the file is.
 
-Strictly: without the numbers that JSON does not have, without keys that stand twice. What is JSON
-all the same but breaks such a rule is told of its item, and the next one is read; after what is no
-JSON at all nobody can say where the next item begins, so the reading ends there with its line.
+Strictly: numbers that JSON does not have and duplicate keys are refused. An item that is valid JSON
+but breaks such a rule is reported, and the next one is read. After text that is not JSON there is
+no way to tell where the next item begins, so reading stops there and reports the line.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ MAX_ITEM: Final = 1_000_000
 """The longest item of a file, in characters: a memory has 10,000, its metadata the rest."""
 
 _CHUNK: Final = 64 * 1024
-_MAX_DIGITS: Final = 4300  # where Python stops reading an integer; a memory's have 19
-_LONGEST_WORD: Final = 16  # characters; the longest that can be cut is -Infinity
+_MAX_DIGITS: Final = 4300  # Python's limit for parsing an integer; a memory's have 19 digits
+_LONGEST_WORD: Final = 16  # characters; -Infinity is the longest word that can be cut
 _WHITE: Final = re.compile(r"[ \t\r\n]*")
 _DIGITS: Final = re.compile(r"[-+.0-9eE]*")
 _BOTH: Final = "has a 'content' and a list of items: leave one of them out"
 _LISTS: Final = ("results", "memories")
-"""The keys whose list has the items, where an object stands around it (A, C)."""
+"""The keys under which an enclosing object holds the list of items (A, C)."""
 _AROUND: Final = frozenset({*_LISTS, "data"})
 
 
 class JsonItem(NamedTuple):
-    """A value that was read: its line from 1, and what is wrong with it."""
+    """A value, the line where it begins (from 1), and its error, if any."""
 
     line: int
     value: Any
@@ -41,7 +41,8 @@ class JsonItem(NamedTuple):
 def parse(text: str) -> Any:  # noqa: ANN401 - JSON data
     """Return the data of one JSON text.
 
-    Raises ``ValidationError``, worded to follow a place: "is not JSON: …", "is nested too deep".
+    Raises ``ValidationError`` with a message to put after a place: "is not JSON: …", "is nested too
+    deep".
     """
     try:
         return _STRICT.decode(text)
@@ -54,11 +55,11 @@ def parse(text: str) -> Any:  # noqa: ANN401 - JSON data
 
 
 def read_items(file: BinaryIO, *, longest: int = MAX_ITEM) -> Iterator[JsonItem]:
-    """Yield the elements of an array, or values that stand one after another, one at a time.
+    """Yield the elements of an array, or values in sequence, one at a time.
 
-    Of an object around a list, as a search returns it (``{"results": […]}``), the elements of the
-    list are yielded. At most one item is held, of ``longest`` characters. Raises
-    ``ValidationError`` with the line where it cannot be read past.
+    For an object around a list, as a search returns it (``{"results": […]}``), yield the elements
+    of the list. At most one item is held, of ``longest`` characters. Raises ``ValidationError``
+    with the line after which the file cannot be read.
     """
     text = _Text(file, longest)
     while first := text.peek():
@@ -74,12 +75,12 @@ def read_items(file: BinaryIO, *, longest: int = MAX_ITEM) -> Iterator[JsonItem]
 
 
 def may_stand_around(value: object) -> bool:
-    """Return whether a value has a key under which the items of an object around them may be."""
+    """Return whether a value has a key under which an enclosing object holds items."""
     return isinstance(value, dict) and not _AROUND.isdisjoint(value)
 
 
 def unwrapped(item: JsonItem, *, is_inside: bool = False) -> Iterator[JsonItem]:
-    """Yield the items of an object around a list, or the item itself where it is none."""
+    """Yield the items of an object around a list; otherwise the item itself."""
     is_around_items, keys = False, set[str]()
     if may_stand_around(item.value):
         for key, value in item.value.items():
@@ -98,15 +99,15 @@ def unwrapped(item: JsonItem, *, is_inside: bool = False) -> Iterator[JsonItem]:
 
 
 def _holds_items(key: str, first: str, keys: Container[str]) -> bool:
-    """Return whether it is the list that an object stands around; a memory has its content first.
+    """Return whether a key holds the list of items; a memory has its content first.
 
-    ``first`` is how the value begins, ``keys`` the keys before it.
+    ``first`` is the first character of the value, ``keys`` the keys before it.
     """
     return key in _LISTS and first == "[" and "content" not in keys
 
 
 def _holds_answer(key: str, first: str, keys: Container[str]) -> bool:
-    """Return whether it is what a response is about (C)."""
+    """Return whether a key holds the data of a response (C)."""
     return key == "data" and first == "{" and "success" in keys and "content" not in keys
 
 
@@ -118,7 +119,7 @@ def _elements(text: _Text) -> Iterator[JsonItem]:
 
 
 def _object(text: _Text, *, is_inside: bool = False) -> Iterator[JsonItem]:
-    """Do for an object that is longer than what is held what ``unwrapped`` does."""
+    """Do what ``unwrapped`` does for an object that is longer than the buffer."""
     line, size, is_around_items = text.line, 0, False
     members: dict[str, Any] = {}
     faults: list[str] = []
@@ -151,7 +152,7 @@ def _object(text: _Text, *, is_inside: bool = False) -> Iterator[JsonItem]:
 
 
 class _Text:
-    """A file of JSON of which a piece is held: from where the reading is to the item's end."""
+    """A JSON file of which a piece is held: from the current position to the end of the item."""
 
     def __init__(self, file: BinaryIO, longest: int) -> None:
         self.longest = longest
@@ -164,7 +165,7 @@ class _Text:
         self._at = 0
 
     def peek(self) -> str:
-        """Pass over white space, and return the character that stands next, or nothing."""
+        """Skip white space, and return the next character, or nothing at the end."""
         while True:
             gap = _WHITE.match(self._buffer, self._at)
             self._advance(gap.end() if gap else self._at)
@@ -174,14 +175,14 @@ class _Text:
                 return ""
 
     def take(self, letters: str) -> str:
-        """Take one of these characters, which must stand next."""
+        """Consume one of these characters, which must be next."""
         if not (char := self.peek()) or char not in letters:
             self._refuse_at(self._at, f"{' or '.join(map(repr, letters))} is missing")
         self._advance(self._at + 1)
         return char
 
     def opens(self, opening: str, closing: str) -> bool:
-        """Take what opens a list or an object, and return whether anything is in it."""
+        """Consume the opening of a list or an object, and return whether it is not empty."""
         self.take(opening)
         if self.peek() != closing:
             return True
@@ -189,7 +190,7 @@ class _Text:
         return False
 
     def key(self) -> str:
-        """Take a key and its colon."""
+        """Consume a key and its colon."""
         if self.peek() != '"':
             self._refuse_at(self._at, "a key between double quotes is missing")
         key = str(self.item().value)
@@ -197,7 +198,7 @@ class _Text:
         return key
 
     def item(self) -> JsonItem:
-        """Take one value, whatever it is."""
+        """Consume one value of any type."""
         self.peek()
         while True:
             try:
@@ -208,13 +209,13 @@ class _Text:
             except RecursionError:
                 self.refuse("is nested too deep")
             else:
-                rest = _DIGITS.match(self._buffer, end)  # a number might go on in what follows
+                rest = _DIGITS.match(self._buffer, end)  # a number might continue in the next chunk
                 is_whole = rest is not None and rest.end() < len(self._buffer)
                 if is_whole or not self._grow():
                     return self._taken(value, end, error)
 
     def held_item(self) -> JsonItem | None:
-        """Take an object if its end is held already."""
+        """Consume an object if it is held to its end."""
         if self.peek() != "{":
             return None
         try:
@@ -223,7 +224,7 @@ class _Text:
             return None
 
     def refuse(self, message: str) -> NoReturn:
-        """End the reading."""
+        """Stop reading."""
         raise ValidationError(f"line {self.line}: {message}")
 
     def _decoded(self) -> tuple[Any, int, str | None]:
@@ -239,7 +240,7 @@ class _Text:
         return JsonItem(line, None, self.too_long) if is_long else JsonItem(line, value, error)
 
     def _is_cut(self, problem: JSONDecodeError) -> bool:
-        """Return whether it may only be that the item goes on in what was not read yet."""
+        """Return whether the error may only mean that the item continues past the buffer."""
         is_near_the_end = problem.pos > len(self._buffer) - _LONGEST_WORD
         return is_near_the_end or problem.msg.startswith("Unterminated string")
 
@@ -249,7 +250,7 @@ class _Text:
         self._at = position
 
     def _grow(self) -> bool:
-        """Read on, and return whether there was more."""
+        """Read more, and return whether there was any."""
         held = len(self._buffer) - self._at
         if held > self.longest:
             self.refuse(self.too_long)
@@ -266,7 +267,7 @@ class _Text:
         return True
 
     def _refuse_at(self, position: int, problem: str) -> NoReturn:
-        rest = self._buffer[position : position + 8].split("\n")[0]  # more might show a key
+        rest = self._buffer[position : position + 8].split("\n")[0]  # more might show a secret
         where = f"before {rest!r}" if rest else "at the end of the line"
         if position >= len(self._buffer):
             where = "at the end of the file, which seems to be cut off"
@@ -279,7 +280,7 @@ def _twice(key: str) -> str:
 
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return the object of these pairs. Raises ``ValidationError`` where a key stands twice."""
+    """Return the object of these pairs. Raises ``ValidationError`` for a duplicate key."""
     members = dict(pairs)
     if len(members) == len(pairs):
         return members
@@ -315,4 +316,4 @@ _STRICT: Final = JSONDecoder(
     parse_constant=_no_constant,
 )
 _LENIENT: Final = JSONDecoder(parse_float=str, parse_int=str, parse_constant=str)
-"""For finding the end of what the strict one refuses."""
+"""Finds the end of what the strict decoder refuses."""

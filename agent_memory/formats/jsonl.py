@@ -1,4 +1,4 @@
-"""JSONL in: one JSON object a line. A line is refused with its number, never guessed at."""
+"""JSONL in: one JSON object per line. A bad line is refused with its number, never guessed at."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from agent_memory.errors import ValidationError
 from agent_memory.formats.json_reader import parse
 
 MAX_LINE_BYTES: Final = 1_000_000
-"""A memory's content is 10,000 characters; its metadata has room for the rest."""
+"""A memory's content is at most 10,000 characters; the rest is room for its metadata."""
 
 
 class Line(NamedTuple):
-    """A line that was read: its number from 1, and the object, or what is wrong with it."""
+    """A line: its number from 1, and the object, or its error."""
 
     number: int
     item: dict[str, Any]
@@ -23,8 +23,8 @@ class Line(NamedTuple):
 def read_lines(file: BinaryIO) -> Iterator[Line]:
     """Yield the lines that are not blank. A byte order mark and CRLF are accepted.
 
-    The file is read by lines of bytes: text would also be split at U+2028, which may stand inside
-    a JSON string.
+    The file is split as bytes: text would also be split at U+2028, which may occur inside a JSON
+    string.
     """
     number = 0
     while raw := file.readline(MAX_LINE_BYTES + 2):
@@ -41,10 +41,10 @@ def read_lines(file: BinaryIO) -> Iterator[Line]:
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
-    """Return the object that a line holds.
+    """Return the object in a line.
 
-    Raises ``ValidationError``, worded to follow a place, for what is no JSON or no object: also
-    for NaN, for numbers too large to keep, for keys that stand twice, for nesting without end.
+    Raises ``ValidationError``, with a message to put after a place, if the line is not JSON or not
+    an object, and for NaN, numbers too large to store, duplicate keys and unbounded nesting.
     """
     try:
         text = raw.decode()

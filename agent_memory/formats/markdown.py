@@ -1,8 +1,8 @@
 """Folders of Markdown: our memories as notes and back, and the notes of other programs.
 
-Obsidian, basic-memory, Claude Code's memory folder, OpenClaw, CLAUDE.md: all are text with YAML
-between two lines of ``---`` before it, or without. A note is a memory; a list of rules or facts, as
-CLAUDE.md has it, is one memory an item.
+Obsidian, basic-memory, Claude Code's memory folder, OpenClaw and CLAUDE.md all hold text, with or
+without YAML between two lines of ``---`` before it. A note is a memory; in a list of rules or
+facts, such as CLAUDE.md, each item is one.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from agent_memory.runtime.files import open_private, read_steadily, translated_e
 
 _ENDINGS: Final = (".md", ".markdown", ".mdc")
 _MARK: Final = "agent_memory"
-"""The key whose value is the version of our notes."""
+"""The key that holds the version of our notes."""
 _VERSION: Final = 1
 _LINKS: Final = "links"
 _LISTS: Final = re.compile(
     r"(CLAUDE(\.local)?|AGENTS|GEMINI|MEMORY)\.md|memory/\d{4}-\d\d-\d\d[^/]*\.md|.*\.mdc",
 )
-"""Files whose items are facts of their own, by their path or its end."""
+"""Files in which each item is a fact of its own, by path or by its end."""
 _FRONT: Final = re.compile(
     r"\A\ufeff?---[ \t]*\r?\n(.*?)^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
 )
@@ -60,30 +60,30 @@ _NOTE: Final = (
 
 
 class Note(NamedTuple):
-    """A file taken apart: the mapping before its text, and the text."""
+    """A parsed file: the mapping before its text, and the text."""
 
     front: dict[str, Any]
     text: str
 
 
 class Markdown(Codec):
-    """A folder of notes, one a memory; or, to be read, a single file."""
+    """A folder with one note per memory; a single file can be read too."""
 
     name = "markdown"
     is_folder = True
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether it is a folder with Markdown in it, or a file named so."""
+        """Return whether it is a folder with Markdown in it, or a file with a Markdown name."""
         if sample.is_folder:
             return any(True for _ in _files(sample.path))
         return sample.path.suffix.lower() in _ENDINGS
 
     def read(self, path: Path) -> Iterator[Entry]:
-        """Yield the memories of each file, by name."""
+        """Yield the memories of each file, in order of file name."""
         yield from entries(item for file in _files(path) for item in _items(file, path))
 
     def write(self, path: Path, source: Source) -> Written:
-        """Write one file a memory into a new or empty folder, or in place of such an export."""
+        """Write one file per memory into a new or empty folder, or replace an earlier export."""
         written = Written(notes=[_NOTE])
         with translated_errors(path, "written"):
             _refuse_others(path)
@@ -108,7 +108,7 @@ class Markdown(Codec):
 
 
 def _names_by_memory(source: Source) -> Mapping[str, set[str]]:
-    """Return by memory the names of the entities that it speaks of: what it links to."""
+    """Return for each memory the names of the entities it mentions: what its note links to."""
     names: defaultdict[str, set[str]] = defaultdict(set)
     for entry in source.entries():
         if entry.section is Section.ENTITY:
@@ -119,7 +119,7 @@ def _names_by_memory(source: Source) -> Mapping[str, set[str]]:
 
 
 def _write_note(path: Path, fields: dict[str, Any], names: list[str]) -> None:
-    """Write a memory: each field that is not as in every new memory, then its text as it is."""
+    """Write a memory: each field that differs from a new memory's, then the text as it is."""
     content = fields.pop("content")
     fields.pop("embedding", None)
     lines = [f"{_MARK}: {_VERSION}"]
@@ -136,7 +136,7 @@ def _write_note(path: Path, fields: dict[str, Any], names: list[str]) -> None:
 
 
 def _file_name(content: str, memory_id: str, taken: set[str]) -> str:
-    """Return a name that tells what a memory says, and is its own in the folder."""
+    """Return a name that is made from the memory's words and is unique in the folder."""
     words = re.sub(r"[^\w]+|_", "-", content[: 4 * _LONGEST_NAME].lower()).strip("-")
     if len(words) > _LONGEST_NAME:
         words = words[:_LONGEST_NAME].rpartition("-")[0] or words[:_LONGEST_NAME]
@@ -149,7 +149,7 @@ def _file_name(content: str, memory_id: str, taken: set[str]) -> str:
 
 
 def _refuse_others(path: Path) -> None:
-    """Raise ``ValidationError`` for a folder with anything but our notes: it stays as it is."""
+    """Raise ``ValidationError`` for a folder with anything but our notes, and leave it as it is."""
     if path.is_symlink():
         raise ValidationError(f"{path} is a symbolic link: give the path of the folder itself")
     if not path.exists():
@@ -184,7 +184,7 @@ def _put_in_place(unfinished: Path, path: Path) -> None:
 
 
 def _new_folder(path: Path, what_for: str) -> Path:
-    """Make a private folder beside a path, in place of what a killed process left there."""
+    """Create a private folder beside a path, replacing what a killed process left there."""
     folder = path.with_name(f".{path.name[:200]}.{what_for}")
     if folder.exists():
         shutil.rmtree(folder)
@@ -196,7 +196,7 @@ def _new_folder(path: Path, what_for: str) -> Path:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """Yield the files of Markdown in a folder, by name; what is hidden is another program's."""
+    """Yield the Markdown files in a folder, by name; hidden ones belong to other programs."""
     if not path.is_dir():
         yield path
         return
@@ -208,7 +208,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _items(file: Path, root: Path) -> Iterator[ParsedItem]:
-    """Yield the memories of a file, or what is wrong with it."""
+    """Yield the memories of a file, or its error."""
     place = file.name if file == root else file.relative_to(root).as_posix()
     try:
         with read_steadily(file) as opened:
@@ -236,7 +236,7 @@ def _items(file: Path, root: Path) -> Iterator[ParsedItem]:
 
 
 def _taken_apart(text: str) -> Note:
-    """Return the mapping before a text, and the text. Raises ``ValidationError`` with the line."""
+    """Split a text into its mapping and the rest. Raises ``ValidationError`` with the line."""
     front = _FRONT.match(text)
     if front is None:
         return Note({}, text.removeprefix("\ufeff"))
@@ -245,7 +245,7 @@ def _taken_apart(text: str) -> Note:
     except ValidationError:
         if front[1].startswith(_MARK):
             raise
-        # Claude Code writes descriptions unquoted, whatever is in them.
+        # Claude Code writes descriptions unquoted, whatever they contain.
         data = dict(_PLAIN_LINE.findall(front[1]))
     if not isinstance(data, dict):
         raise ValidationError("what stands between the lines of --- is no mapping")
@@ -253,7 +253,7 @@ def _taken_apart(text: str) -> Note:
 
 
 def _common_fields(note: Note, file: Path, place: str) -> dict[str, Any]:
-    """Return what all memories of another program's note have: tags, time, and where it was."""
+    """Return what all memories from another program's note share: tags, time and path."""
     front = dict(note.front)
     inner = front.pop("metadata", None)
     metadata = {"source": "markdown", "path": place}
@@ -273,7 +273,7 @@ def _tags(value: object, text: str) -> list[str]:
 
 
 def _time(front: Mapping[str, Any], file: Path) -> str:
-    """Return when a note was written, as it says, by its name, or by the file's own time."""
+    """Return when a note was written: by its fields, its name, or the file's modification time."""
     dated = _DATE.search(file.name)
     for value in (*(front.get(name) for name in _TIMES), dated and dated[0]):
         try:
@@ -284,7 +284,7 @@ def _time(front: Mapping[str, Any], file: Path) -> str:
 
 
 def _observations(note: Note) -> tuple[list[tuple[str, str]], str]:
-    """Return basic-memory's observations, category and text, and the rest of the note."""
+    """Return basic-memory's observations (category and text), and the rest of the note."""
     if "permalink" not in note.front:
         return [], note.text
     observations, rest = [], []
@@ -300,8 +300,8 @@ def _observations(note: Note) -> tuple[list[tuple[str, str]], str]:
 def list_items(text: str, file: Path | None = None) -> Iterator[tuple[str, str]]:
     """Yield the items and paragraphs of a text, each with the headings above it.
 
-    An item of a file that only points to another note of its folder is that one's entry in an
-    index.
+    With ``file``, a one-line item that links to an existing note of the same folder is skipped: it
+    is an entry of an index.
     """
     headings: list[str] = []
     lines: list[str] = []
@@ -335,7 +335,7 @@ def _is_entry_of_index(item: str, file: Path) -> bool:
     target = link[1] or f"{link[2]}.md"
     try:
         return (file.parent / target).is_file()
-    except (OSError, ValueError):  # a name that no file can have
+    except (OSError, ValueError):  # not a valid file name
         return False
 
 

@@ -1,4 +1,4 @@
-"""What a format is: how it is recognised, read, and written."""
+"""What a format is: how it is recognised, read and written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agent_memory.models.scratchpad import Scratchpad
 
 
 class Sample(NamedTuple):
-    """The beginning of what is to be recognised. ``head`` has 64 KiB at most, none of a folder."""
+    """The beginning of a file to recognise. ``head`` has 64 KiB at most, none for a folder."""
 
     path: Path
     head: bytes
@@ -27,15 +27,15 @@ class Sample(NamedTuple):
 
 
 class Source(Protocol):
-    """A store that is written out, as it stands at one moment."""
+    """A store to write out, as it was at one moment."""
 
     @property
     def agent_id(self) -> str:
-        """Whose it is."""
+        """The agent whose store it is."""
 
     @property
     def changed_at(self) -> datetime:
-        """When a memory was last changed or accessed: the same for the same store."""
+        """When a memory was last changed or accessed: always the same for the same store."""
 
     def metadata(self) -> AgentMetadata:
         """Return A's metadata of the agent."""
@@ -46,58 +46,58 @@ class Source(Protocol):
     def memories(self) -> Iterator[Memory]:
         """Yield all memories, archived ones too, in the order in which they were stored.
 
-        With their ``embedding``, if embeddings are wanted.
+        They have their ``embedding`` if embeddings were requested.
         """
 
     def entries(self) -> Iterator[Entry]:
-        """Yield everything that the store holds, by section, in the order of ``Section``."""
+        """Yield everything in the store, by section, in the order of ``Section``."""
 
     def count(self) -> int:
         """Count all memories, archived ones too."""
 
     def copy_into(self, path: Path) -> None:
-        """Write the store's own file, as a copy, in place of what stands there; read no more."""
+        """Replace the file at ``path`` with a copy of the store's own file; read nothing else."""
 
 
 @dataclass(slots=True)
 class Written:
-    """How many memories were written, and what has no place in the format, and where it went."""
+    """The number of memories written, what has no place in the format, and where it went."""
 
     memories: int = 0
     notes: list[str] = field(default_factory=list)
 
 
 class Reader(Protocol):
-    """What reads a format, its own or another program's."""
+    """A reader of a format, ours or another program's."""
 
     name: str
-    """What ``--format`` calls it."""
+    """Its name for ``--format``."""
     skips_bad: bool = False
-    """Whether what is wrong is left out and told, and keeps nothing else from being taken in."""
+    """Whether bad entries are skipped and reported instead of stopping the import."""
 
     def recognises(self, sample: Sample) -> bool:
         """Return whether this is of the format, by its content. Formats are asked in order."""
 
     def read(self, path: Path) -> Iterator[Entry | PassedOver]:
-        """Yield what it tells, in bounded memory.
+        """Yield the contents, in bounded memory.
 
-        What is wrong with one entry is that entry's ``error``. Raises ``ValidationError`` with
-        the file and the line for what cannot be read past, ``StorageUnavailable`` for what cannot
-        be read at all.
+        The error of one entry is in its ``error``. Raises ``ValidationError`` with the file and the
+        line after which nothing can be read, and ``StorageUnavailable`` if the file cannot be read
+        at all.
         """
 
 
 class Codec(Reader, Protocol):
-    """A format. Its module has one object of it, and the table in ``registry`` names that."""
+    """A format. Its module has one instance, which the table in ``registry`` names."""
 
     is_folder: bool = False
     """Whether it is a folder of files."""
 
     def read(self, path: Path) -> Iterator[Entry]:
-        """Yield what it tells; a format of ours passes nothing over."""
+        """Yield the contents; a format of ours skips nothing."""
 
     def write(self, path: Path, source: Source) -> Written:
-        """Write a store, streaming, in place of what stands there; all or nothing.
+        """Write a store, streaming, and replace what is at ``path``: all or nothing.
 
         Raises ``StorageFull`` and ``StorageUnavailable``.
         """

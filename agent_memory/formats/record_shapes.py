@@ -15,10 +15,10 @@ from agent_memory.models.portable import Entry, Section
 from agent_memory.models.times import format_time, parse_time
 
 KEPT: Final = "agent_memory"
-"""The key of C's ``custom_metadata`` under which stands what C's record has no place for."""
+"""The key of C's ``custom_metadata`` that holds what C's record has no place for."""
 
 _OWN: Final = "metadata"
-"""The key below ``KEPT`` of what the memory's own metadata has under that name."""
+"""The key below ``KEPT`` for an entry of that name in the memory's own metadata."""
 _FIELDS: Final = frozenset(Memory.model_fields)
 _TYPES: Final = frozenset(memory_type.value for memory_type in MemoryType)
 _IN_RECORD: Final = ("user_id", "agent_id", "run_id", "updated_at", "memory_type", "category")
@@ -29,18 +29,18 @@ _BEYOND_RECORD: Final[dict[str, object]] = {
         "kind importance task_metadata archived access_count last_accessed created_by_session",
     )
 }
-"""What C's record has no place for, with what it is when it is not told."""
+"""The fields that C's record has no place for, with their values if they are absent."""
 LEFT_OUT: Final[Mapping[str, Any]] = {
     name: row.plain_default
     for name, row in MEMORY_FIELDS.items()
     if row.default is not None and row.column.kind != "count"
 }
-"""What a memory has where a whole file says nothing: left out in writing, put back in reading.
-
-If it were not put back, a memory that is replaced would stay as it is: archived, for one.
+"""What a memory has if a file of complete memories says nothing: omitted when writing, restored
+when reading. If it were not restored, a memory that is replaced would keep its old value: archived,
+for one.
 """
 LATEST_SECONDS: Final = 32_503_680_000
-"""A number of the year 3000 or later is no time in seconds."""
+"""A number from the year 3000 or later is not a time in seconds."""
 _MARKS_OF_RECORD: Final = frozenset({"created_at", "updated_at", "memory_type", "custom_metadata"})
 _ONLY_IN_A: Final = _FIELDS - {"id", "content", "embedding", "metadata", "version"}
 _PLACED: Final = {"id", "content", "embedding", "metadata", "version", "score"}
@@ -48,7 +48,7 @@ _PLACED_IN_METADATA: Final = {*_IN_RECORD, "created_at", "tags", "custom_metadat
 
 
 class ParsedItem(NamedTuple):
-    """What was found in a file: where, a value, and what is wrong with it."""
+    """An item of a file: its place, its value, and its error, if any."""
 
     place: str
     value: object
@@ -59,24 +59,24 @@ class ParsedItem(NamedTuple):
 
 
 def line_of(memory: Memory, write_one: Callable[[Memory], str]) -> bytes:
-    """Write a memory as one of the functions below does, or raise ``ValidationError``."""
+    """Write a memory with one of the functions below, or raise ``ValidationError``."""
     try:
         return write_one(memory).encode()
-    except (ValueError, RecursionError) as error:  # another program can have put anything there
+    except (ValueError, RecursionError) as error:  # another program may have stored anything
         message = f"of the memory {memory.id} cannot be written as JSON: {error}"
         raise ValidationError.of("metadata", message, memory.id) from error
 
 
 def memory_json(memory: Memory) -> str:
-    """Write a memory on one line as A has it: what ``Memory.model_dump_json`` gives."""
+    """Write a memory on one line in A's shape, which is that of ``Memory.model_dump_json``."""
     return as_it_came(memory).model_dump_json()
 
 
 def record_json(memory: Memory) -> str:
     """Write a memory on one line as C's Memory Record, without the optional fields that are None.
 
-    What the record has no place for stands under the key ``agent_memory`` of its
-    ``custom_metadata``, where it differs from the default.
+    What the record has no place for is put under the key ``agent_memory`` of its
+    ``custom_metadata``, if it differs from the default.
     """
     fields = as_it_came(memory).model_dump(mode="json")
     custom = fields["metadata"]
@@ -108,10 +108,10 @@ def record_json(memory: Memory) -> str:
 
 
 def entries(items: Iterable[ParsedItem]) -> Iterator[Entry]:
-    """Yield what a file tells, whichever shape each of its items has.
+    """Yield the contents of a file, whichever shape each of its items has.
 
-    The agent of the first memory that names one is told before it, as whose the file is. Another
-    agent's name, further on, stays in the ``metadata`` of the memory.
+    The first agent that a memory names is yielded before that memory, as the file's agent. The name
+    of another agent, further on, stays in the ``metadata`` of its memory.
     """
     agent_id: str | None = None
     for item in items:
@@ -135,13 +135,13 @@ def entries(items: Iterable[ParsedItem]) -> Iterator[Entry]:
 
 
 def _fields_of(value: object) -> dict[str, Any]:
-    """Return the fields of ``Memory`` that an item tells. Raises ``ValidationError``."""
+    """Return the fields of ``Memory`` in an item. Raises ``ValidationError``."""
     if not isinstance(value, dict):
         kind = "null" if value is None else type(value).__name__
         raise ValidationError(f"is a JSON {kind}, not an object with a content")
     item: dict[str, Any] = value
     if isinstance(item.get("memory"), dict) and "content" not in item:
-        item = item["memory"]  # what a search found (A); its score was that of one query
+        item = item["memory"]  # a search result (A); its score was for one query
     if isinstance(item.get("messages"), list) and "content" not in item:
         raise ValidationError("is a conversation, not a memory: `add` keeps what one says")
     metadata = item.get("metadata")
@@ -157,7 +157,7 @@ def _fields_of(value: object) -> dict[str, Any]:
 
 
 def _is_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    """Return whether an item is C's: A's fields may have any metadata, C's stand in theirs."""
+    """Return whether an item is C's: its fields are in its metadata, which is free in A."""
     return (
         not _MARKS_OF_RECORD.isdisjoint(metadata)
         and all(item.get(name) is None for name in _ONLY_IN_A)
@@ -180,10 +180,10 @@ def _of_memory(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_our_names(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what another program tells of a memory under the names that it has here.
+    """Return another program's fields of a memory under our names.
 
     mem0 calls the text ``memory``; mcp-memory-service writes times as seconds, and has types of its
-    own. When it was written is its time here: else everything would be of today.
+    own. The time of writing becomes the timestamp, or everything would date from today.
     """
     named = dict(item)
     if "content" not in named and isinstance(named.get("memory"), str):
@@ -229,7 +229,7 @@ def _of_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str
 
 
 def _taken_out(custom: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``custom_metadata`` as metadata, and what ``record_json`` put into it beside that."""
+    """Return ``custom_metadata`` as metadata, and separately what ``record_json`` added to it."""
     kept = custom.get(KEPT)
     if not isinstance(kept, dict) or "created_by_session" not in kept:
         return {"metadata": dict(custom)}
@@ -246,7 +246,7 @@ def _taken_out(custom: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _keep(fields: dict[str, Any], name: str, value: object) -> None:
-    """Put what a memory has no field for into its metadata; null tells nothing."""
+    """Put a value without a field into the metadata; null is ignored."""
     if value is None:
         return
     metadata = dict(fields.get("metadata") or {})
@@ -256,7 +256,7 @@ def _keep(fields: dict[str, Any], name: str, value: object) -> None:
 
 
 def as_it_came(memory: Memory) -> Memory:
-    """Return a memory with the category that it had before an import changed that."""
+    """Return a memory with the category that it had before an import changed it."""
     category, metadata = given_back(memory)
     if metadata is memory.metadata:
         return memory

@@ -1,4 +1,4 @@
-"""The table of formats, from which help and guide are made, and which one a file is of."""
+"""The table of formats, which help and the guide are made from, and the recognition of files."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from agent_memory.formats.protocol import Codec, Reader, Sample
 from agent_memory.runtime.files import read_steadily, translated_errors
 
 SAMPLE_BYTES: Final = 64 * 1024
-"""How much of a file is looked at to tell its format."""
+"""How much of a file is read to recognise its format."""
 
 
 class Format(NamedTuple):
-    """A format that exports and imports know by its name."""
+    """A format that can be named in exports and imports."""
 
     name: str
-    """What ``--format`` calls it."""
+    """Its name for ``--format``."""
     place: str
-    """The module that has its codec, imported when it is asked for, and the codec's name there."""
+    """The module of its codec, imported on demand, and the name of the codec there."""
     summary: str
-    """What it is, in one line: for help and the guide."""
+    """A description of one line, for help and the guide."""
     order: int | None = None
-    """When its codec is asked whether a file is its own; ``None``: another one reads its files."""
+    """When its codec is asked whether a file is its own; ``None`` if another one reads its files.
+    """
     is_read_only: bool = False
-    """Whether it is another program's: read by imports, and never written."""
+    """Whether it is another program's format: imported, never written."""
     is_binary: bool = False
-    """Whether its files can have a NUL in them, which no text has."""
+    """Whether its files may contain a NUL, which no text does."""
 
     @property
     def row(self) -> str:
@@ -90,11 +91,11 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType({row.name: row for row i
 PEERS: Final[Mapping[str, Format]] = MappingProxyType(
     {row.name: row._replace(is_read_only=True) for row in _PEERS}
 )
-"""The formats of other programs, which are only read."""
+"""The formats of other programs, which are read only."""
 READABLE: Final[Mapping[str, Format]] = MappingProxyType({**FORMATS, **PEERS})
-"""All formats by name: what an import takes."""
+"""All formats by name: those that an import accepts."""
 
-# What a file that no format knows may be, by its first bytes.
+# What a file of an unknown format may be, by its first bytes.
 _SIGNATURES: Final = (
     (b"\x1f\x8b", "looks like a gzip archive: unpack it first"),
     (b"PK\x03\x04", "looks like a zip archive: unpack it first"),
@@ -113,17 +114,17 @@ _WEB_PAGE: Final = re.compile(r"<(!doctype\s+html|html|head|body)\b", re.IGNOREC
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of the formats that are written: what ``--format`` of an export may be."""
+    """Return the names of the formats that can be written: an export's ``--format`` values."""
     return tuple(FORMATS)
 
 
 def readable_names() -> tuple[str, ...]:
-    """Return the names of all formats: what ``--format`` of an import may be."""
+    """Return the names of all formats: an import's ``--format`` values."""
     return tuple(READABLE)
 
 
 def codec(name: str) -> Codec:
-    """Return the format of this name. Raises ``ValidationError`` that lists the names."""
+    """Return the codec with this name. Raises ``ValidationError`` that lists the names."""
     if isinstance(name, str) and name in PEERS:
         message = f"{name!r} is only read: export in one of {', '.join(FORMATS)}"
         raise ValidationError.of("format", message, name)
@@ -131,7 +132,7 @@ def codec(name: str) -> Codec:
 
 
 def reader(name: str) -> Reader:
-    """Return what reads the format of this name. Raises ``ValidationError`` that lists them."""
+    """Return the reader with this name. Raises ``ValidationError`` that lists the names."""
     return cast("Reader", _loaded(name, READABLE))
 
 
@@ -145,23 +146,23 @@ def _loaded(name: str, known: Mapping[str, Format]) -> object:
 
 
 def _is_index(sample: Sample) -> bool:
-    """Return whether this is the index of document E's folder, which has no memory in it."""
+    """Return whether this is the index of document E's folder, which contains no memories."""
     text = sample.text()
     return text.startswith("{") and '"tags_index"' in text and '"statistics"' in text
 
 
 def recognise(path: Path) -> Reader:
-    """Return the format that a file or a folder is of, by its content alone.
+    """Return the format of a file or folder, judging by its content alone.
 
-    Raises ``ValidationError`` that says what it looks like when no format knows it, and
-    ``StorageUnavailable`` for what is not there or cannot be read.
+    Raises ``ValidationError`` that says what it looks like if no format recognises it, and
+    ``StorageUnavailable`` if it does not exist or cannot be read.
     """
     sample = _sample(path)
     if _is_index(sample):
         raise ValidationError(f"{path}: is the index of a folder of memories: import the folder")
     for candidate in _candidates(sample):
         loaded = reader(candidate.name)
-        with translated_errors(path, "read"):  # a folder that may not be entered
+        with translated_errors(path, "read"):  # the folder may be inaccessible
             is_known = loaded.recognises(sample)
         if is_known:
             return loaded
@@ -189,7 +190,7 @@ def _sample(path: Path) -> Sample:
 
 
 def _looks(sample: Sample) -> str:
-    """Say what something looks like that no format knows."""
+    """Say what something of an unknown format looks like."""
     if sample.is_folder:
         return "is a folder without the files of a format that is known"
     if not sample.text():
@@ -203,7 +204,7 @@ def _looks(sample: Sample) -> str:
 def _looks_of_text(sample: Sample) -> str:
     text, head = sample.text(), sample.head
     if b"\x00" in head:
-        # Text in UTF-16 without its mark has a NUL in nearly every other place.
+        # UTF-16 text without a byte order mark has a NUL in nearly every second byte.
         is_wide = max(head[::2].count(0), head[1::2].count(0)) * 4 > len(head)
         return "looks like text in UTF-16: save it as UTF-8" if is_wide else "is not a text"
     if _WEB_PAGE.match(text):
@@ -212,5 +213,5 @@ def _looks_of_text(sample: Sample) -> str:
         return "looks like XML"
     if "\ufffd" in text[:-4]:
         return "is not a text in UTF-8"
-    # A few characters tell what was taken for a file of memories; more might show a key in it.
+    # A few characters show what was mistaken for a file of memories; more might show a secret.
     return f"begins with {text[:16].splitlines()[0]!r}, which is not how a known format begins"

@@ -1,7 +1,7 @@
 """``scratchpad.yaml``, and its backup of any length: document A's format, written and read.
 
 Written as A shows it, so that any YAML reader gets the same data back. Read one entry at a time:
-ours, A's, B's with nothing but ``memories``, or one that was written by hand.
+ours, A's, B's with nothing but ``memories``, or a handwritten one.
 """
 
 import heapq
@@ -46,7 +46,7 @@ _FURTHER: Final = fields_beyond(
     "kind importance created_by_session user_id run_id memory_type archived task_metadata metadata"
     " updated_at version",
 )
-"""What a backup tells of a memory beyond A's seven keys, in the order in which it does."""
+"""The fields that a backup has beyond A's seven keys, in this order."""
 _BEGINS: Final = re.compile(
     r"(?:\s|[#%].*+|---(?=\s))*+[\"']?(?:agent_id|last_updated|max_size|memories)[\"']?\s*:(?=\s|$)"
 )
@@ -59,9 +59,9 @@ class ScratchpadYaml(Codec):
     name = "scratchpad"
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether it is a mapping that begins with a key of A's and has ``memories``.
+        """Return whether it is a mapping that begins with one of A's keys and has ``memories``.
 
-        Or an agent's folder with such a file, as A and B have it.
+        An agent's folder with such a file, as A and B have it, is recognised too.
         """
         if sample.is_folder:
             return (sample.path / SCRATCHPAD_FILENAME).is_file()
@@ -71,13 +71,14 @@ class ScratchpadYaml(Codec):
         return bool(_BEGINS.match(text) and _HAS_MEMORIES.search(text))
 
     def read(self, path: Path) -> Iterator[Entry]:
-        """Yield the agent, if it is told, the memories, and the order of those of a scratchpad.
+        """Yield the agent, if the file names it, the memories, and the scratchpad's order.
 
-        Those of a scratchpad are all, the first of the file the last to enter; of more than its
-        ``max_size``, or than any scratchpad can have, the newest, as A keeps them. An entry of the
-        scratchpad whose memory has no ``id`` has none either, but that memory's ``place``.
+        All memories are in the scratchpad, the first of the file as the last to enter. If there are
+        more than ``max_size``, or than any scratchpad can have, only the newest are, as A keeps
+        them. The scratchpad entry of a memory without ``id`` has none either, but that memory's
+        ``place``.
 
-        Of an agent's folder, what its ``metadata.json`` tells comes first.
+        For an agent's folder, the contents of its ``metadata.json`` come first.
         """
         return _entries_of_folder(path) if path.is_dir() else _entries(path)
 
@@ -126,15 +127,15 @@ def write_scratchpad(
     last_updated: datetime,
     max_size: int,
 ) -> int:
-    """Write memories as a scratchpad file of mode 0600, and return how many they were.
+    """Write memories as a scratchpad file of mode 0600, and return how many there were.
 
-    The file holds all of them, however few ``max_size`` allows. An entry has A's seven keys, then
-    those fields of ``Memory`` that differ from their defaults (``embedding`` is left out). It
-    takes the place of what stands at ``path`` when it is whole. Half of a surrogate pair, which no
-    YAML can hold, becomes U+FFFD.
+    The file holds all of them, even more than ``max_size``. An entry has A's seven keys, then those
+    fields of ``Memory`` that differ from their defaults (``embedding`` is left out). The file at
+    ``path`` is replaced once the new one is complete. Half of a surrogate pair, which YAML cannot
+    hold, becomes U+FFFD.
 
-    Raises ``StorageFull`` when the disk is, ``StorageUnavailable`` when the file cannot be
-    written, ``ValidationError`` for metadata that is nested hundreds deep.
+    Raises ``StorageFull`` if the disk is full, ``StorageUnavailable`` if the file cannot be
+    written, and ``ValidationError`` for metadata that is nested hundreds deep.
     """
     return _write(path, _head(agent_id, last_updated, max_size), map(_full_entry, memories))
 
@@ -162,7 +163,7 @@ def _entry(memory: Memory | ScratchpadMemoryEntry, category: str) -> str:
         f"  - id: {flow(memory.id)}\n"
         f"    timestamp: {flow(memory.timestamp)}\n"
         f"    category: {flow(category)}\n"
-        f"    content: {flow(mended_text(memory.content))}\n"  # no reader takes a NUL
+        f"    content: {flow(mended_text(memory.content))}\n"  # no YAML reader accepts a NUL
         f"    tags: {flow(memory.tags)}\n"
         f"    access_count: {memory.access_count}\n"
         f"    last_accessed: {flow(memory.last_accessed)}\n"
@@ -179,7 +180,7 @@ def _full_entry(memory: Memory) -> str:
 
 
 def _further(memory: Memory) -> Iterator[tuple[str, object]]:
-    """Yield what A's seven keys do not tell and is not the default."""
+    """Yield the fields that are not among A's seven keys and not at their default."""
     for name in _FURTHER:
         value = getattr(memory, name)
         if isinstance(value, TaskMetadata):
@@ -194,7 +195,7 @@ def _original_categories(
 ) -> dict[str, str]:
     """Return the categories, by id, that entries had before an import changed them.
 
-    An entry of the hot set does not tell: its memory does.
+    The original category is in the memory, not in the entry of the hot set.
     """
     notes = {entry.id for entry in entries if entry.category == MemoryCategory.NOTE.value}
     categories: dict[str, str] = {}
@@ -210,10 +211,10 @@ def _original_categories(
 
 
 def memory_fields(entry: object) -> dict[str, Any]:
-    """Return the fields of ``Memory`` that an entry of a YAML file tells.
+    """Return the fields of ``Memory`` in an entry of a YAML file.
 
-    A key that is not of ``Memory`` goes into the metadata. Null tells nothing, but that the memory
-    was never accessed. Raises ``ValidationError`` for what is no entry.
+    A key that ``Memory`` does not have goes into the metadata. Null is ignored, except for
+    ``last_accessed``, where it means never. Raises ``ValidationError`` for an invalid entry.
     """
     if not isinstance(entry, dict):
         raise ValidationError("must be a mapping with a content")
@@ -235,7 +236,7 @@ def memory_fields(entry: object) -> dict[str, Any]:
 
 
 def memory_entry(item: Item) -> Entry:
-    """Return the memory that an item tells, or what is wrong with it."""
+    """Return the memory in an item, or its error."""
     place = f"line {item.line}"
     if item.error is not None:
         return Entry(Section.MEMORY, {}, place, item.error)
@@ -243,7 +244,7 @@ def memory_entry(item: Item) -> Entry:
         values = memory_fields(item.value)
     except ValidationError as error:
         return Entry(Section.MEMORY, {}, place, str(error))
-    if "created_by_session" in values:  # every backup's entries tell it, and A's keys have no such
+    if "created_by_session" in values:  # every backup's entries have it; A's keys do not
         values = {**values, **LEFT_OUT, **values}
     return Entry(Section.MEMORY, values, place)
 
@@ -288,7 +289,7 @@ def _entries_of_folder(folder: Path) -> Iterator[Entry]:
 class _Newest:
     """The newest memories of a file, as many as a scratchpad can have.
 
-    ``max_size`` may stand at the end of the file, which may hold any number of memories.
+    ``max_size`` may come at the end of the file, after any number of memories.
     """
 
     def __init__(self) -> None:
@@ -296,11 +297,11 @@ class _Newest:
         self._heap: list[tuple[datetime, int, Entry]] = []
 
     def add(self, memory: Entry) -> None:
-        """Keep a memory, the next of the file, if it is among the newest."""
+        """Keep the next memory of the file if it is among the newest."""
         if memory.error is not None:
             return
         self._count += 1
-        # Of the same time the first of the file is the newest: A's sort keeps their order.
+        # With equal times the first of the file counts as the newest: A's sort keeps their order.
         item = (_written_at(memory), -self._count, memory)
         if len(self._heap) < MAX_SCRATCHPAD_SIZE:
             heapq.heappush(self._heap, item)
@@ -319,7 +320,7 @@ class _Newest:
 
 
 def _written_at(memory: Entry) -> datetime:
-    """Return when a memory was written; what does not tell is as new as can be: it is new here."""
+    """Return when a memory was written; one without a time is new here, so it is the newest."""
     timestamp = memory.fields.get("timestamp")
     try:
         return to_utc(timestamp) if isinstance(timestamp, datetime) else parse_time(str(timestamp))
@@ -328,7 +329,7 @@ def _written_at(memory: Entry) -> datetime:
 
 
 def _is_of_list(path: Path, item: Item) -> bool:
-    """Return whether an item is one of the list, and not the list, which must be empty then."""
+    """Return whether an item is an element of the list; a list itself must be empty."""
     if item.number is None and (item.error is not None or item.value not in (None, [])):
         why = item.error or "must be a list of memories"
         raise ValidationError(f"{path}: line {item.line}: {item.key}: {why}")
@@ -336,7 +337,7 @@ def _is_of_list(path: Path, item: Item) -> bool:
 
 
 def _told_of_agent(item: Item) -> Entry:
-    """Return what a key of the head tells, or what is wrong with that."""
+    """Return the value of a key of the head, or its error."""
     place, error = f"line {item.line}", item.error
     is_text = item.key == "agent_id"
     fits = item.number is None and type(item.value) is (str if is_text else int)
@@ -352,14 +353,14 @@ def _told_of_agent(item: Item) -> Entry:
 
 @dataclass(slots=True)
 class ScratchpadFile:
-    """What a scratchpad file holds.
+    """The contents of a scratchpad file.
 
     Each of ``memories`` is a mapping with every field of ``Memory`` but ``agent_id`` and
-    ``embedding``, times aware and in UTC, ``task_metadata`` a mapping. What the entry did not
-    tell has its default: ``None`` for ``id``, ``timestamp``, ``last_accessed`` and
+    ``embedding``; times are aware and in UTC, ``task_metadata`` is a mapping. A field missing from
+    the entry has its default: ``None`` for ``id``, ``timestamp``, ``last_accessed`` and
     ``created_by_session``, the ``timestamp`` for ``updated_at``. The values have the right types;
     the limits of a memory (the length of its content, the categories) are not checked here.
-    ``config`` has the agent's settings that the file tells: the size, if it is not the usual one.
+    ``config`` has the agent's settings in the file: the size, if it is not the default.
     """
 
     agent_id: str | None = None
@@ -386,18 +387,18 @@ _Entry = create_model(
 
 
 class _Head(Record):
-    """What a file tells beside its memories."""
+    """The head of a file, without its memories."""
 
     agent_id: AgentId
 
 
 def read_scratchpad(path: Path) -> ScratchpadFile:
-    """Read a scratchpad file as a whole: what is wrong with one entry is wrong with the file.
+    """Read a scratchpad file as a whole; an error in one entry is an error of the file.
 
-    A time without zone is UTC; an empty value is the default. What is no scratchpad (wrong YAML,
-    a key that stands twice, an alias, an id that two entries have, a value of the wrong type, a
-    file of over 2 GB) is ``ValidationError`` with the line and the key. A file that cannot be read
-    is ``StorageUnavailable``.
+    A time without zone is UTC; an empty value is the default. Raises ``ValidationError`` with the
+    line and the key for a file that is not a scratchpad (invalid YAML, a duplicate key, an alias,
+    an id that two entries have, a value of the wrong type, a file of over 2 GB), and
+    ``StorageUnavailable`` if the file cannot be read.
     """
     scratchpad = ScratchpadFile()
     seen: set[str] = set()

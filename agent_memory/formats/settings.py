@@ -21,7 +21,7 @@ from agent_memory.models.record import validated
 from agent_memory.runtime.files import read_steadily, written_atomically
 
 MAX_BYTES: Final = 1_000_000
-"""The longest file of settings that is read."""
+"""The longest settings file that is read, in bytes."""
 
 _KEYS: Final = (
     "agent_id", "created_at", "memory_count", "storage_backend", "migration_date",
@@ -43,7 +43,7 @@ _IN_YAML: Final = {
     "auto_migrate": "auto_migrate",
     "strategy": "migration_strategy",
 }
-"""B's names of the settings of the migration, and ours."""
+"""B's names for the settings of the migration, and ours."""
 _NOT_OURS: Final = "is not read here"
 _OF_THE_HOST: Final = "is for the host of the session"
 _YAML_BEGINS: Final = re.compile(r"^(memory|session)\s*:", re.MULTILINE)
@@ -51,12 +51,12 @@ _YAML_HAS: Final = re.compile(r"\b(migration|agent_identity)\s*:")
 
 
 class MetadataJson(Codec):
-    """``metadata.json`` as A has it: an agent's settings and figures."""
+    """A's ``metadata.json``: an agent's settings and figures."""
 
     name = "metadata"
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether it is an object that tells an agent's settings or figures, whole."""
+        """Return whether it is a complete object with an agent's settings or figures."""
         text = sample.text()
         if sample.is_folder or not text.startswith("{"):
             return False
@@ -68,9 +68,9 @@ class MetadataJson(Codec):
         return "agent_id" in document and any(mark in document for mark in _MARKS) and not is_memory
 
     def read(self, path: Path) -> Iterator[Entry]:
-        """Yield the agent: its id, the settings and the figures that are told.
+        """Yield the agent: its id, the settings, and the figures in the file.
 
-        What is counted anew, and what tells of vectors, is named as left out.
+        Figures that are counted again here, and those about vectors, are reported as left out.
         """
         try:
             items = list(json_reader.read_items(io.BytesIO(_content(path))))
@@ -81,7 +81,7 @@ class MetadataJson(Codec):
         yield _entry(lambda: _agent_of_json(items[0]), f"line {items[0].line}")
 
     def write(self, path: Path, source: Source) -> Written:
-        """Write A's keys in A's order; ``config`` has our further settings where they are set."""
+        """Write A's keys in A's order; ``config`` also has our other settings if they are set."""
         metadata = source.metadata()
         document = metadata.model_dump(mode="json", include=set(_KEYS))
         for name, keys in _PARTS.items():
@@ -97,19 +97,19 @@ class MetadataJson(Codec):
 
 
 class SettingsYaml(Codec):
-    """The settings of the migration as B has them, and B's block of a session's agent."""
+    """B's settings of the migration, and B's block about a session's agent."""
 
     name = "settings"
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether one of the two blocks stands in it."""
+        """Return whether it contains one of the two blocks."""
         text = sample.text()
         if sample.is_folder or text.startswith(("{", "[")):
             return False
         return bool(_YAML_BEGINS.search(text) and _YAML_HAS.search(text))
 
     def read(self, path: Path) -> Iterator[Entry]:
-        """Yield the agent: its id, if a session names it, and the settings that are told."""
+        """Yield the agent: its id, if a session names it, and the settings in the file."""
         blocks: dict[str, object] = {}
         for item in read_items(path):
             if item.error is not None:
@@ -119,7 +119,7 @@ class SettingsYaml(Codec):
         yield _entry(lambda: _agent_of_yaml(blocks), "line 1")
 
     def write(self, path: Path, source: Source) -> Written:
-        """Write the three settings of the migration; what other settings say is noted."""
+        """Write the three settings of the migration; a note names the other settings."""
         config = source.metadata().config
         lines = (
             "memory:",
@@ -137,7 +137,7 @@ class SettingsYaml(Codec):
 
 @dataclass(slots=True)
 class _AgentFields:
-    """What a file tells of an agent, and what of it is not taken."""
+    """The values about an agent in a file, and those that are not imported."""
 
     fields: dict[str, Any] = field(default_factory=dict)
     repairs: list[str] = field(default_factory=list)
@@ -166,8 +166,8 @@ def _agent_of_json(item: JsonItem) -> _AgentFields:
     config = document.get("config")
     if config is not None:
         settings = _mapping(config, "config")
-        # A file tells all settings. One that has its default was hardly set by anybody, and to set
-        # it means something: a threshold of similarity, that weaker hits are dropped.
+        # A file has all settings. One at its default was probably never set by anyone, and setting
+        # it has an effect: a similarity threshold, for one, drops weaker hits.
         defaults = AgentConfig.defaults()
         agent.fields["config"] = {
             name: value
@@ -185,7 +185,7 @@ def _agent_of_json(item: JsonItem) -> _AgentFields:
 
 
 def _take_figures(document: dict[str, Any], agent: _AgentFields) -> None:
-    """Take the figures that a file alone can tell, and name what it tells beside them."""
+    """Take the figures that only the file knows, and name the others."""
     for name in ("created_at", "last_accessed"):
         if document.get(name) is not None:
             agent.fields[name] = document[name]
@@ -258,7 +258,7 @@ def _take_session(session: dict[str, Any], agent: _AgentFields) -> None:
 
 
 def _mapping(value: object, name: str) -> dict[str, Any]:
-    """Return a mapping; what is not told is an empty one."""
+    """Return a mapping; an absent one is empty."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -267,7 +267,7 @@ def _mapping(value: object, name: str) -> dict[str, Any]:
 
 
 def _changed(config: AgentConfig) -> list[str]:
-    """Return the names of the settings that are not as they are without being set."""
+    """Return the names of the settings that differ from their defaults."""
     usual = AgentConfig.defaults()
     return [
         name for name in AgentConfig.model_fields if getattr(config, name) != getattr(usual, name)

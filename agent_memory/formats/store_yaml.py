@@ -1,8 +1,7 @@
-"""Everything that a store holds, as YAML: the portable backup, made to be compared by line.
+"""Everything in a store, as YAML: the portable backup, made for line-by-line diffs.
 
-A memory's fields stand one a line, and a text of several lines on as many, so that a word that was
-changed is a line that was changed. What is known about the memories stands below them, one thing a
-line.
+Each field of a memory is on its own line, and a text of several lines keeps its lines, so that a
+changed word is a changed line. What is known about the memories follows them, one thing per line.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from agent_memory.models.portable import Entry, Section
 from agent_memory.runtime.files import written_atomically
 
 VERSION: Final = 1
-"""The version of the format that is written; what is newer cannot be read."""
+"""The version of the format that is written; newer ones cannot be read."""
 
 _FORMAT: Final = "agent-memory store"
 _KEYS: Final = {
@@ -52,7 +51,7 @@ class StoreYaml(Codec):
     name = "store"
 
     def recognises(self, sample: Sample) -> bool:
-        """Return whether it says so in its first line."""
+        """Return whether the first line says so."""
         return not sample.is_folder and _BEGINS.match(sample.text()) is not None
 
     def read(self, path: Path) -> Iterator[Entry]:
@@ -75,7 +74,7 @@ class StoreYaml(Codec):
                 yield _entry(item)
         if len(header) < 2:
             raise ValidationError(f"{path}: is no store: `format` and `version` are missing")
-        # One that was written by hand need not say where it ends.
+        # A handwritten file need not mark its end.
         if is_whole and end is None:
             error = "the file is cut off: its last line, `end`, is missing"
             yield Entry(Section.AGENT, {}, "the end", error)
@@ -94,7 +93,8 @@ class StoreYaml(Codec):
                     file.write(text)
                     too_long += len(text) > MAX_ITEM_BYTES
                     written.memories += section is Section.MEMORY
-            # Without a last line, a file that was cut off between two entries would pass for whole.
+            # Without a last line, a file that was cut off between two entries would pass as
+            # complete.
             file.write(b"end: true\n")
         if too_long:
             note = f"{too_long} entries are longer than {MAX_ITEM_BYTES:,} bytes: no import reads"
@@ -161,7 +161,7 @@ def _refuse_other(path: Path, item: Item) -> None:
 
 
 def _is_entry(path: Path, item: Item) -> bool:
-    """Return whether an item is an entry; a section without entries is none."""
+    """Return whether an item is an entry; an empty section has none."""
     place = f"{path}: line {item.line}"
     if item.key not in _SECTIONS:
         raise ValidationError(f"{place}: {item.key!r:.80} is no section of a store")

@@ -1,7 +1,7 @@
-"""YAML as data alone: read by PyYAML's events, refusing what data never needs.
+"""YAML as plain data: read from PyYAML's events, refusing what data never needs.
 
 PyYAML's own loading lets libyaml recurse until the process crashes (``[`` 200,000 times), follows
-aliases that unfold to gigabytes, and keeps the last of two equal keys.
+aliases that expand to gigabytes, and keeps the last of two equal keys.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from agent_memory.models.times import format_time
 from agent_memory.runtime.files import read_steadily
 
 MAX_ITEM_BYTES: Final = 4 * 2**20
-"""The longest text of one item, which is held in memory: a content has 60 kB at most."""
+"""The longest text of one item, which is held in memory; a content has 60 kB at most."""
 
 _MAX_DEPTH: Final = 40  # metadata is 20 deep at most
 _TAG: Final = "tag:yaml.org,2002:"
@@ -28,11 +28,11 @@ _CHUNK: Final = 2**20
 
 
 class Item(NamedTuple):
-    """The value of a key of the file's mapping, or one item of the list that is its value.
+    """The value of a key of the file's mapping, or one item of the list under it.
 
-    ``number`` is the item's place in the list, from 1, and ``None`` for a value that is no list,
-    or an empty one. ``line`` is where the value begins, from 1. When the value cannot be taken,
-    ``error`` says why, and ``line`` is where that stands.
+    ``number`` is the item's position in the list, from 1, and ``None`` for a value that is not a
+    list, or an empty one. ``line`` is where the value begins, from 1. If the value is refused,
+    ``error`` says why, and ``line`` is where the error is.
     """
 
     key: str
@@ -43,28 +43,27 @@ class Item(NamedTuple):
 
 
 def read_items(path: Path) -> Iterator[Item]:
-    """Yield what stands in the one mapping that a YAML file is, a list's items one by one.
+    """Yield the values of a YAML file's one mapping, and the items of its lists one by one.
 
-    No more than one item is held. Values are plain JSON data. A scalar between quotes and a block
-    of text is that text. Bare words are YAML 1.1's: ``yes``, ``no``, ``on``, ``off`` are booleans,
-    ``~`` and nothing are null, ``012`` is 10, ``1:30`` is 90, ``1_000`` is 1000, ``.nan`` and
-    ``.inf`` are numbers. A bare time stays the text that it is; one that ISO 8601 would write
-    differently is written so.
+    No more than one item is held. Values are plain JSON data. Quoted scalars and block scalars are
+    text. Plain scalars follow YAML 1.1: ``yes``, ``no``, ``on``, ``off`` are booleans, ``~`` and
+    nothing are null, ``012`` is 10, ``1:30`` is 90, ``1_000`` is 1000, ``.nan`` and ``.inf`` are
+    numbers. A plain time stays as the text it is, or is rewritten if it is not ISO 8601.
 
-    An item's ``error`` is an alias, which a short file can use to stand for gigabytes, a key that
-    stands twice or is no text, a tag of another program, or a word that is no value (2026-02-30).
-    What is no YAML, no mapping, or two documents, a key of the mapping that stands twice, what is
-    nested over 40 deep and an item of over 4 MB are ``ValidationError`` with the file and the
-    line; a file that cannot be read is ``StorageUnavailable``.
+    An item's ``error`` is set for an alias (a short file can expand to gigabytes), a key that is a
+    duplicate or not a string, a tag of another program, and a word without a valid value
+    (2026-02-30). Raises ``ValidationError`` with the file and the line for a file that is not YAML,
+    is not a mapping, or has two documents, for a duplicate key of the mapping, nesting over 40 deep
+    and an item of over 4 MB, and ``StorageUnavailable`` if the file cannot be read.
     """
     with read_steadily(path) as file, _named_faults(file, f"{path}: "):
         yield from _Document(file).items()
 
 
 def read_yaml(file: BinaryIO) -> object:
-    """Return the data of the one document of a YAML file, as ``read_items`` reads it.
+    """Return the data of a YAML file's one document, as ``read_items`` reads it.
 
-    What that tells of an item is ``ValidationError`` here, with the line.
+    The error of an item raises ``ValidationError`` here, with the line.
     """
     with _named_faults(file, ""):
         return _Document(file).whole()
@@ -72,7 +71,7 @@ def read_yaml(file: BinaryIO) -> object:
 
 @contextlib.contextmanager
 def _named_faults(file: BinaryIO, prefix: str) -> Iterator[None]:
-    """Turn what is wrong with a file that the body reads into ``ValidationError``."""
+    """Turn errors in a file that the body reads into ``ValidationError``."""
     from yaml import YAMLError  # noqa: PLC0415 - takes 15 ms, and most commands read no YAML
 
     try:
@@ -84,15 +83,15 @@ def _named_faults(file: BinaryIO, prefix: str) -> Iterator[None]:
 
 
 def _fault_text(error: Any, file: BinaryIO) -> str:  # noqa: ANN401 - yaml's types are loose
-    """Say where a file is no YAML, and why."""
+    """Say where a file is not YAML, and why."""
     if mark := getattr(error, "problem_mark", None):
-        # From 0.2.6 on libyaml stops at a depth of its own, before it tells of what is so deep.
+        # libyaml 0.2.6 and later stop at a depth of their own, before any event shows the depth.
         is_deep = "nesting depth" in str(error.problem)
         fault = f"nested over {_MAX_DEPTH} deep" if is_deep else f"not YAML: {error.problem}"
         return f"line {mark.line + 1}: is {fault}"
     what = f"is not YAML: {getattr(error, 'reason', error)}"
     if getattr(error, "encoding", "unicode") == "unicode":
-        return what  # PyYAML without libyaml counts characters, and not from where the file begins
+        return what  # PyYAML without libyaml counts characters, and not from the start of the file
     file.seek(0)
     left, line = error.position, 1
     while left > 0 and (chunk := file.read(min(left, _CHUNK))):
@@ -110,7 +109,7 @@ class _Fault(Exception):
 
 
 class _Unfit(_Fault):
-    """One item cannot be taken; what follows can."""
+    """One item is refused; the rest can be read."""
 
 
 class _Unreadable(_Fault):
@@ -118,14 +117,14 @@ class _Unreadable(_Fault):
 
 
 class _Stream:
-    """What PyYAML reads from: it ends when one item is too long."""
+    """The stream that PyYAML reads; it ends if one item is too long."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._line, self._left = 1, MAX_ITEM_BYTES
 
     def begin(self, line: int) -> None:
-        """Count anew: an item begins at this line."""
+        """Start counting again for an item that begins at this line."""
         self._line, self._left = line, MAX_ITEM_BYTES
 
     def read(self, size: int = -1) -> bytes:
@@ -139,7 +138,7 @@ class _Stream:
 
 
 class _Document:
-    """Makes data of YAML's events, and refuses what data never needs."""
+    """Builds data from YAML's events, and refuses what data never needs."""
 
     def __init__(self, file: BinaryIO) -> None:
         import yaml  # noqa: PLC0415 - takes 15 ms, and most commands read no YAML
@@ -152,10 +151,10 @@ class _Document:
         self._patterns: dict[str, list[tuple[str, Any]]] = self._loader.yaml_implicit_resolvers
         self._scalars: dict[str, Any] = {}
         self._open = 0
-        """How many collections of the present item have begun and not ended."""
+        """The number of open collections in the current item."""
 
     def items(self) -> Iterator[Item]:
-        """Yield what stands in the mapping that the document is."""
+        """Yield the entries of the mapping that the document is."""
         end = self._yaml.MappingEndEvent
         try:
             if type(event := self._first()) is not self._yaml.MappingStartEvent:
@@ -199,7 +198,7 @@ class _Document:
         return item.value
 
     def _items_of(self, key: str) -> Iterator[Item]:
-        """Yield the value of a key, or the items of the list that it is."""
+        """Yield the value of a key, or the items if it is a list."""
         event = self._next()
         if type(event) is not self._yaml.SequenceStartEvent or event.tag not in _COLLECTIONS:
             yield self._item(key, None, event)
@@ -257,7 +256,7 @@ class _Document:
         following, end, scalar = self._next, self._yaml.MappingEndEvent, self._yaml.ScalarEvent
         value: dict[str, object] = {}
         while type(event := following()) is not end:
-            # A large file's time is spent here: most of what stands in it is no call of ours.
+            # Large files spend their time here, so the usual case, quoted text, avoids a call.
             is_text = type(event) is scalar and event.style and event.tag is None
             key = event.value if is_text else self._value(event, depth + 1)
             if type(key) is not str:
@@ -288,7 +287,7 @@ class _Document:
         return value
 
     def _word(self, event: Any, tag: str) -> object:  # noqa: ANN401 - yaml's types are loose
-        """Return the value of a bare word that is not a text."""
+        """Return the value of a plain scalar that is not text."""
         text: str = event.value
         if tag not in _WORDS:
             self._refuse(event, f"{text!r:.80} ({tag}) is not read here: double-quote it")
@@ -314,7 +313,7 @@ def _line(event: Any) -> int:  # noqa: ANN401 - yaml's types are loose
 
 
 def _as_text(text: str, moment: date) -> str:
-    """Return the text of a bare time; YAML also has some that ISO 8601 has not."""
+    """Return the text of a plain time; YAML has some forms that ISO 8601 does not."""
     try:
         datetime.fromisoformat(text)
     except ValueError:

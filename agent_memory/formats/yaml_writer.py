@@ -1,4 +1,4 @@
-"""YAML out: values as text that every YAML reader, of 1.1 and of 1.2, takes for the same data."""
+"""YAML out: values as text that every YAML reader, of 1.1 and of 1.2, reads as the same data."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Final
 from agent_memory.models.fields import to_json
 from agent_memory.models.times import format_briefly
 
-_MAX_PLAIN_KEY: Final = 1000  # of 1,024 characters, past which YAML wants a "?" before a key
+_MAX_PLAIN_KEY: Final = 1000  # of 1,024 characters, past which YAML needs a "?" before a key
 
-# What JSON leaves as it is in a text, but YAML takes for line breaks or refuses.
+# Characters that JSON leaves as they are, but YAML treats as line breaks or refuses.
 _ODD: Final = "\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff"
 _NOT_IN_YAML: Final = re.compile(f"[{_ODD}]")
 _NOT_IN_BLOCK: Final = re.compile(f"[\x00-\x08\x0b-\x1f{_ODD}]")
-# What JSON writes and YAML may take for something else; a text that has it is looked at closely.
+# What JSON writes and YAML may read differently; a text with it is checked closely.
 _NOT_AS_JSON: Final = re.compile(f"[{_ODD}]|[0-9]e[-+]?[0-9]|NaN|Infinity")
 _PLAIN_NAME: Final = re.compile("[a-z][a-z_]*")
 _NO_NAMES: Final = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
@@ -34,18 +34,18 @@ _to_json: Final = JSONEncoder(ensure_ascii=False, default=_time_of).encode
 
 
 def quoted(text: str) -> str:
-    """Write a text between double quotes, on one line.
+    """Write a text in double quotes, on one line.
 
-    Half of a surrogate pair, which no YAML can hold, becomes U+FFFD.
+    Half of a surrogate pair, which YAML cannot hold, becomes U+FFFD.
     """
     return _NOT_IN_YAML.sub(_escape, _to_json(text))
 
 
 def flow(value: object, *, compact: bool = False) -> str:
-    """Write JSON data on one line; a time as ISO 8601 text.
+    """Write JSON data on one line; a time becomes ISO 8601 text.
 
-    ``compact`` leaves out the spaces of lists and mappings. Raises ``RecursionError`` for what is
-    nested hundreds deep.
+    ``compact`` leaves out the spaces in lists and mappings. Raises ``RecursionError`` for data that
+    is nested hundreds deep.
     """
     if isinstance(value, str):
         return quoted(value)
@@ -59,26 +59,26 @@ def flow(value: object, *, compact: bool = False) -> str:
 
 
 def fields(values: Mapping[str, object]) -> str:
-    """Write a mapping on one line; names that are words stand without quotes."""
+    """Write a mapping on one line; names that are plain words are not quoted."""
     return "{" + ", ".join(f"{name(key)}{flow(value)}" for key, value in values.items()) + "}"
 
 
 @lru_cache(256)
 def name(key: str) -> str:
-    """Write a key and its colon, without quotes if every reader takes it for a text as it is."""
+    """Write a key and its colon, without quotes if every reader takes it as text."""
     if key not in _NO_NAMES and _PLAIN_NAME.fullmatch(key):
         return f"{key}: "
     return _key(key)
 
 
 def block(text: str, indent: str) -> str:
-    """Write a text of several lines as that, below the key; any other text between quotes.
+    """Write a text of several lines as a block below its key; any other text in quotes.
 
-    ``indent`` goes before each line; it is two spaces more than what stands before the key.
+    ``indent`` goes before each line; it is two spaces more than the indent of the key.
     """
     if "\n" not in text or not text.strip() or _NOT_IN_BLOCK.search(text):
         return quoted(text)
-    # Unless the indent is said, it is that of the first line, with all of its spaces.
+    # Without an explicit indent, it is that of the first line, with all of its spaces.
     header = "|2" if text[0] in " \t\n" else "|"
     if text.endswith("\n"):
         lines = text[:-1].split("\n")
@@ -104,7 +104,7 @@ def _flow(value: object, space: str) -> str:
 
 def _may_have_long_key(value: object) -> bool:
     if isinstance(value, Mapping):
-        # Escapes make six characters of one.
+        # An escape turns one character into six.
         return any(
             6 * len(key) > _MAX_PLAIN_KEY or _may_have_long_key(item) for key, item in value.items()
         )
@@ -122,7 +122,7 @@ def _key(key: str, space: str = " ") -> str:
 
 
 def _float(number: float) -> str:
-    # YAML 1.1 takes 1e-07 for a text: it wants the point. And it writes infinity as .inf.
+    # YAML 1.1 reads 1e-07 as text: it needs the point. And it writes infinity as .inf.
     text = repr(number)
     if "n" in text:
         return text.replace("inf", ".inf").replace("nan", ".nan")

@@ -1,9 +1,10 @@
-"""Addresses of memories: the path of a file, or an agent in a database of a server.
+"""Addresses of memories: the path of a file, or an agent in the database of a server.
 
-What stands before ``://`` names the engine; an address of another package's is read by it alone.
-``postgresql://user:password@host:5432/database?schema=agent_memory&pool_size=10`` names such a
-database; what else stands behind the ``?`` is for the server's client library. Two hosts,
-``host1,host2``, are tried in turn; ``replica=host3:5432`` follows them, and is searched.
+What stands before ``://`` names the engine; only that engine reads the rest of an address from
+another package. ``postgresql://user:password@host:5432/database?schema=agent_memory&pool_size=10``
+names a PostgreSQL database; other parameters after the ``?`` are for the server's client library.
+Two hosts, ``host1,host2``, are tried in turn; ``replica=host3:5432`` is a copy that follows them,
+and is used for searches.
 """
 
 import re
@@ -21,9 +22,9 @@ _SCHEMA: Final = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _DEFAULT_POOL_SIZE: Final = 10
 _MOST_CONNECTIONS: Final = 1_000
 _OF_HOSTS: Final = ("host", "hostaddr", "port", "target_session_attrs")
-"""Options that name the servers of the address, and which of them is meant."""
+"""Options that name the hosts of the address, or choose among them."""
 _UNREADABLE_USER: Final = re.compile(r"[@\s]|%00|%(?![0-9A-Fa-f]{2})")
-"""What of a user with a password the client library refuses, with an error that quotes it."""
+"""What the client library refuses in a user with a password, with an error that quotes it."""
 _HOST: Final = r"(?:\[[^\]]*\]|[^:,\[\]]*)(?::\d*)?"
 _HOSTS: Final = re.compile(rf"{_HOST}(?:,{_HOST})*")
 _SECRET: Final = ("password", "sslpassword", "passfile", "sslkey", "oauth_client_secret")
@@ -34,23 +35,24 @@ if not TYPE_CHECKING:
 
 
 class ServerAddress(NamedTuple):
-    """A database of a server, with the schema in it that holds the memories.
+    """A database of a server, and the schema in it that holds the memories.
 
     ``location`` names it in messages, without a password.
     """
 
     conninfo: str
-    """What the server's client library is given: the password may be in it. The address as it was
-    written, where the engine is another package's; ``schema`` is then empty."""
+    """The connection string for the server's client library; it may contain the password. For an
+    engine of another package it is the address as written, and ``schema`` is empty.
+    """
     schema: str
     pool_size: int
     location: str
     replica: ServerAddress | None = None
-    """Another server that follows this one, where searches may be looked up."""
+    """Another server that follows this one, which searches may use."""
 
     @property
     def scheme(self) -> str:
-        """The name of the engine that reads it, such as ``postgresql``."""
+        """The name of the engine that handles it, such as ``postgresql``."""
         return self.conninfo.partition("://")[0]
 
     def __eq__(self, other: object) -> bool:
@@ -91,7 +93,7 @@ def is_server(root: object) -> bool:
 
 
 def server_address(url: str) -> ServerAddress:
-    """Read the address of a database. Raises ``ConfigurationError``, which shows no password."""
+    """Parse the address of a database. Raises ``ConfigurationError``, which shows no password."""
     scheme, _, rest = url.partition("://")
     place, _, query = rest.partition("?")
     server, slash, database = place.partition("/")
@@ -100,11 +102,12 @@ def server_address(url: str) -> ServerAddress:
     if _UNREADABLE_USER.search(user) or any(
         mark in part for part in (database, *written) for mark in ("@", "%00")
     ):
-        # "app:pa/ss@host": half of the password was the port, and half was shown as the database.
+        # "app:pa/ss@host": half of the password became the port, and half was shown as the
+        # database.
         raise _unreadable(scheme)
     shown = f"{user.partition(':')[0]}{at}{hosts}{slash}{database}"
     if scheme in POSTGRES_SCHEMES and not _HOSTS.fullmatch(hosts):
-        raise _unreadable(scheme)  # "app:password/db", without a host, has the password for a port
+        raise _unreadable(scheme)  # "app:password/db" has no host, and the password for a port
     if scheme not in POSTGRES_SCHEMES:
         return ServerAddress(url, "", _DEFAULT_POOL_SIZE, f"{scheme}://{shown}")
     options = parse_qsl(query, keep_blank_values=True)
@@ -155,7 +158,7 @@ def _conninfo(place: str, options: Sequence[tuple[str, str]]) -> str:
 def _hosts(text: str) -> str:
     """Return hosts, with a port or without, as an address has them before its database."""
     if re.fullmatch(r"[^@?#\s,]+(,[^@?#\s,]+)*", text) is None or "//" in text:
-        shown = re.sub("(?s).*@", "…@", text)  # a password may be in it
+        shown = re.sub("(?s).*@", "…@", text)  # it may contain a password
         raise ConfigurationError(
             f"replica={shown!r:.80} cannot be: give the host of the replica, with its port or"
             " without, such as replica=db2:5432; user, password and options are those of the"

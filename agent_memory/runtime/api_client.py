@@ -1,4 +1,4 @@
-"""What clients of remote APIs share: one client a process, web addresses, keys to hide."""
+"""What the clients of remote APIs share: one client per process, web addresses, hidden keys."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ MASK = "***"
 
 
 def mask_key(text: str, key: str) -> str:
-    """Return a text with ``***`` in the place of a key, also where Python or JSON escaped it.
+    """Return a text with ``***`` in place of a key, also where Python or JSON escaped it.
 
-    Some servers send a key back in what they are quoted with. Mask before you shorten: the
-    beginning of a key is a part of it.
+    Some servers repeat the key in their error messages. Mask before you shorten: the beginning of a
+    key is part of it.
     """
     forms = {key, repr(key)[1:-1], json.dumps(key)[1:-1]} if key else ()
     for form in sorted(forms, key=len, reverse=True):
@@ -30,7 +30,7 @@ def mask_key(text: str, key: str) -> str:
 
 
 def hide_key(error: BaseException, key: str) -> None:
-    """Take a key out of an error, and of those that led to it: a traceback shows them all."""
+    """Remove a key from an error and from all errors that led to it; a traceback shows them all."""
     chain: list[BaseException] = []
     current: BaseException | None = error
     while current is not None and current not in chain:
@@ -50,7 +50,7 @@ def _mask(part: object, key: str) -> object:
 
 
 NO_KEY: Final = "no-key"
-"""Sent to a server that reads none: the clients refuse to work without a key."""
+"""Sent to a server that needs none: the clients refuse to work without a key."""
 
 
 class Closable(Protocol):
@@ -64,10 +64,10 @@ Client = TypeVar("Client", bound=Closable)
 
 
 class ProcessClient(Generic[Client]):
-    """A client that is made at its first use, once in each process, and closed with its owner.
+    """A client that is created on first use, once per process, and closed with its owner.
 
-    ``make`` is a method of the owner, which lives as long as it would without this. A forked child
-    must not speak on its parent's sockets.
+    ``make`` is a method of the owner; this does not keep the owner alive. A forked child must not
+    use its parent's sockets.
     """
 
     def __init__(self, make: Callable[[], Client]) -> None:
@@ -86,15 +86,15 @@ class ProcessClient(Generic[Client]):
         if make is None:
             raise ReferenceError("the owner of this client is gone")
         client = make()
-        # Left to the garbage collector, its sockets were at times collected first, and warned.
+        # The garbage collector sometimes collected its sockets first, which caused warnings.
         weakref.finalize(make.__self__, client.close)  # type: ignore[attr-defined]  # it is bound
         return client
 
 
 _STARTED: Final = "agent_memory.started"
-"""The extension of a request that says when it was begun."""
+"""The request extension with the time at which the request began."""
 _LEAST_SECONDS: Final = 0.001
-"""What a read may take at least: with 0 the socket would not wait, which it calls an error."""
+"""The least timeout of a read: with 0 the socket would be non-blocking, and raise an error."""
 
 
 def _note_start(request: Any) -> None:  # noqa: ANN401 - of httpx, or of the client's own copy of it
@@ -127,11 +127,11 @@ IN_TIME: Final[dict[str, list[Callable[..., Any]]]] = {
     "request": [_note_start],
     "response": [_read_in_time],
 }
-"""The hooks of a client by which each attempt ends with its timeout."""
+"""Hooks for a client that limit each attempt to its timeout."""
 
 
 def is_web_address(address: str) -> bool:
-    """Return whether an address is one of the web, with a host and a port that can be."""
+    """Return whether a text is a web address with a valid host and port."""
     try:
         parts = urlsplit(address)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -140,9 +140,9 @@ def is_web_address(address: str) -> bool:
 
 
 def shown_address(address: str) -> str:
-    """Return an address for a message, with a space in front; nothing if it may hold a secret.
+    """Return an address for a message, after a space; nothing if it may contain a secret.
 
-    Before an @, and after a ? or #, there may be one.
+    There may be one before an @, and after a ? or #.
     """
     return "" if any(mark in address for mark in "@?#") else f" {address!r:.100}"
 
@@ -158,13 +158,13 @@ def failure_of(
     timeout_setting: str,
     attempts: int,
 ) -> str | None:
-    """Say what an error of a client means, and what to do; ``None`` where an answer was no answer.
+    """Explain a client's error and what to do; ``None`` if the answer itself was unusable.
 
-    The clients of OpenAI and Anthropic name their errors alike.
+    The clients of OpenAI and Anthropic use the same names for their errors.
     """
     tries = "1 attempt" if attempts == 1 else f"{attempts} attempts"
     status = getattr(error, "status_code", None)
-    if isinstance(status, int) and status >= 400:  # an answer that is none has a status of 200
+    if isinstance(status, int) and status >= 400:  # an unusable answer has status 200
         advice = {
             400: "refuses the request: check the model's settings",
             401: f"refuses the API key: check {key_variable}, or {key_setting}",

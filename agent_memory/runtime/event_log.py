@@ -1,8 +1,8 @@
-"""``events.jsonl``: what happened in a memory, a line of JSON each, in files that take turns.
+"""``events.jsonl``: what happened in a memory, one JSON line per event, in rotating files.
 
-It is a diary for people and programs that watch, and no part of the store: nothing is read back
-from it, and a line that cannot be written is counted and left out. Every process that uses the
-memory appends to it; a line is written at once, so that those of several processes do not mix.
+It is a diary for people and programs that watch, and not part of the store: nothing is read back
+from it, and a line that cannot be written is counted and dropped. Every process that uses the
+memory appends to it, each line in one write, so that lines of several processes do not mix.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from agent_memory.models.event import MemoryEvent
 
 MOST_BYTES: Final = 5_000_000
-"""A file that is longer than this makes room for a new one."""
+"""A file longer than this is rotated out."""
 _KEPT: Final = 3
-"""Older files that are kept: ``events.jsonl.1`` is the youngest."""
+"""Older files that are kept; ``events.jsonl.1`` is the newest of them."""
 _LOOK_SECONDS: Final = 0.25
 _TEXTS: Final = ("query", "content")
 
@@ -40,19 +40,19 @@ _TEXTS: Final = ("query", "content")
 class EventFile:
     """The event log of the file at ``path``. Threads and processes may share it.
 
-    ``failures`` counts the events that could not be written since it was made.
+    ``failures`` counts the events that could not be written since it was created.
     """
 
     def __init__(self, path: Path, *, most_bytes: int = MOST_BYTES) -> None:
         if path.name == VECTOR_DB_FILENAME:
             self.path = path.with_name(EVENTS_FILENAME)
         else:
-            self.path = beside(path, f".{EVENTS_FILENAME}")  # others may be in its directory
+            self.path = beside(path, f".{EVENTS_FILENAME}")  # the directory may hold others
         self.failures = 0
         self._most_bytes = most_bytes
 
     def append(self, events: list[MemoryEvent]) -> None:
-        """Write events at the end. What cannot be written is counted, and never raised."""
+        """Append events. What cannot be written is counted; nothing is raised."""
         lines = "".join(line_of(event) for event in events).encode(errors="replace")
         try:
             with translated_errors(self.path, "written"):
@@ -66,7 +66,7 @@ class EventFile:
         handle = open_private(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
         try:
             if os.write(handle, lines) < len(lines):
-                os.write(handle, b"\n")  # or the next line would be lost with this one
+                os.write(handle, b"\n")  # otherwise the next line would be lost with this one
                 raise OSError(errno.ENOSPC, "only a part was written")
             return os.fstat(handle).st_size
         finally:
@@ -90,16 +90,16 @@ class EventFile:
         return beside(self.path, f".{number}")
 
     def files(self) -> list[Path]:
-        """Return the files that there are, the oldest first."""
+        """Return the existing files, oldest first."""
         paths = [*(self._older(number) for number in range(_KEPT, 0, -1)), self.path]
         return [path for path in paths if path.is_file() and not path.is_symlink()]
 
     # Reading ----------------------------------------------------------------------------------
 
     def read(self, *, memory_id: str | None = None) -> Iterator[MemoryEvent]:
-        """Yield the events that there are, the oldest first. A line that is none is passed over.
+        """Yield the recorded events, oldest first. Invalid lines are skipped.
 
-        With ``memory_id`` those that name it, without making anything of the other lines. Raises
+        With ``memory_id``, only the events that name it; other lines are not parsed. Raises
         ``StorageUnavailable`` for a file that cannot be read.
         """
         with translated_errors(self.path, "read"):
@@ -107,7 +107,7 @@ class EventFile:
         for path in files:
             with (
                 translated_errors(path, "read"),
-                suppress(FileNotFoundError),  # it may have made room meanwhile
+                suppress(FileNotFoundError),  # it may have been rotated meanwhile
                 path.open("rb") as file,
             ):
                 if memory_id is None:
@@ -116,9 +116,10 @@ class EventFile:
                     yield from _events_about(memory_id, file)
 
     def follow(self, *, until: Callable[[], bool] = lambda: False) -> Iterator[MemoryEvent | None]:
-        """Yield the events that come from now on; ``None`` whenever there is nothing to tell.
+        """Yield new events from now on, and ``None`` whenever there is no news.
 
-        It ends when ``until`` says so. Files that make room are read to their end first.
+        It ends when ``until`` returns true. A file that is being rotated out is read to its end
+        first.
         """
         return self._following(self._opened(at_end=True), until)  # from this call on
 
@@ -132,7 +133,7 @@ class EventFile:
                 new = self._successor(file)
                 if new is not None:
                     if file is not None:
-                        yield from _events_in(file)  # written between the last look and the move
+                        yield from _events_in(file)  # written just before the rotation
                         file.close()
                     file = new
                     continue
@@ -161,7 +162,7 @@ class EventFile:
         """
         if file is None:
             return self._opened()
-        with suppress(FileNotFoundError):  # the next one is not there yet
+        with suppress(FileNotFoundError):  # the next one may not exist yet
             here = os.fstat(file.fileno()).st_ino
             if self.path.stat().st_ino != here:
                 return self._opened(at_end=not self._made_room(here))
@@ -177,10 +178,10 @@ class EventFile:
     # Erasing ----------------------------------------------------------------------------------
 
     def forget(self, memory_ids: Collection[str]) -> None:
-        """Take the lines out that are about one of the memories, or quote a query or a memory.
+        """Remove the lines that are about one of the memories, or that quote a query or a memory.
 
-        A text may be what was erased, whichever event it stands in. Of a search that returned one
-        of the memories, its id goes and the line stays. Raises ``StorageError``.
+        Any quoted text may be what was erased, whichever event it belongs to. From a search that
+        returned one of the memories only its id is removed. Raises ``StorageError``.
         """
         with translated_errors(self.path, "read"):
             for path in self.files():
@@ -192,7 +193,7 @@ class EventFile:
 
 
 def line_of(event: MemoryEvent) -> str:
-    """Return the line of an event, with its end."""
+    """Return an event as a line, including the line break."""
     line: dict[str, Any] = {"event": event.name, **event.payload()}
     return json.dumps(line, ensure_ascii=False, separators=(",", ":"), default=str) + "\n"
 
@@ -226,8 +227,8 @@ def is_about(event: MemoryEvent, memory_id: str) -> bool:
 
 
 def event_of(line: bytes) -> MemoryEvent | None:
-    """Return the event of a line; ``None`` for a line that is none."""
-    from agent_memory.models.event import MemoryEvent  # noqa: PLC0415 - where one is read
+    """Return the event in a line; ``None`` if it has none."""
+    from agent_memory.models.event import MemoryEvent  # noqa: PLC0415 - only to read events
 
     try:
         data = json.loads(line)
@@ -239,7 +240,7 @@ def event_of(line: bytes) -> MemoryEvent | None:
 
 
 def without(line: bytes, memory_ids: Collection[str]) -> bytes | None:
-    """Return a line without the ids of these memories; ``None`` for one that must go."""
+    """Return a line without the ids of these memories; ``None`` if the whole line must go."""
     event = event_of(line)
     if event is None or any(name in event.data for name in _TEXTS):
         return None

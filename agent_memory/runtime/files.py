@@ -1,4 +1,4 @@
-"""Files and directories as SQLite needs them: private from their first byte, plain, on the disk."""
+"""Files and directories as SQLite needs them: private from the start, regular, and on the disk."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ from agent_memory.runtime import fork_safety
 from agent_memory.runtime.addresses import Address
 
 SIDE_FILES: Final = ("-wal", "-shm", "-journal")
-"""What SQLite keeps beside a database: its log, what tells of that, or its rollback journal."""
+"""SQLite's files beside a database: the log, its index, or the rollback journal."""
 CUT_OFF: Final = ".cut-off-"
-"""In the name of a copy of what was in a log that was taken away."""
+"""Part of the name of a copy of the contents of a log that was removed."""
 _NO_RIGHTS_THERE: Final = (errno.EROFS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _RIGHTS_OF_OTHERS: Final = {0o044: "read", 0o022: "write"}
 _NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
 MAX_FILE_BYTES: Final = 2 * 10**9
-"""The longest file that is read: what is longer was not meant."""
+"""The longest file that is read: a longer one must be a mistake."""
 
 
 def create_private_file(path: Path) -> None:
-    """Make the file with mode 0600 from its first byte, in a directory of mode 0700."""
+    """Create a file with mode 0600 from the start, in a directory of mode 0700."""
     make_private_folder(path.parent)
-    # Only the process that makes the file ever opens it here, and nobody has locks on it yet.
+    # Only the process that creates the file ever opens it here, and nobody holds locks on it yet.
     with contextlib.suppress(FileExistsError):
         os.close(open_private(path, os.O_CREAT | os.O_EXCL | os.O_RDWR))
         sync_to_disk(path.parent)
 
 
 def make_private_folder(folder: Path) -> None:
-    """Make a folder, and what is missing above it, with mode 0700; their names are on the disk."""
+    """Create a folder and its missing parents with mode 0700, and sync their names to the disk."""
     missing = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     for directory in reversed(missing):
         directory.mkdir(mode=0o700, exist_ok=True)
         if os.name == "posix" and stat.S_IMODE(directory.stat().st_mode) != 0o700:
-            directory.chmod(0o700)  # of a umask that takes away our own rights
+            directory.chmod(0o700)  # the umask may remove our own rights
         sync_to_disk(directory.parent)
 
 
 def open_private(path: str | Path, flags: int) -> int:
-    """Open a file that is not followed if it is a link; a new one has mode 0600, whatever umask."""
+    """Open a file without following links; a new one gets mode 0600, whatever the umask."""
     handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
     if flags & os.O_CREAT and os.name == "posix":
         status = os.fstat(handle)
@@ -58,21 +58,21 @@ def open_private(path: str | Path, flags: int) -> int:
 
 
 def tighten_folder(folder: Path) -> None:
-    """Take away the rights of others on a folder of ours; nobody is followed to another place."""
-    with contextlib.suppress(OSError):  # somebody else's, or on a drive without rights
+    """Remove the rights of others on a folder of ours, without following links."""
+    with contextlib.suppress(OSError):  # it may be somebody else's, or on a drive without rights
         mode = folder.lstat().st_mode
         if stat.S_ISDIR(mode) and stat.S_IMODE(mode) & 0o077:
             folder.chmod(0o700)
 
 
 def is_there(path: Path) -> bool:
-    """Return whether there is a file or a folder. Raises ``StorageUnavailable`` if nobody can say.
+    """Return whether a file or folder exists. Raises ``StorageUnavailable`` if that is unknown.
 
-    ``Path.exists`` raises the system's error, or says no, of a folder that may not be entered.
+    ``Path.exists`` raises the system's error, or says no, for a folder that may not be entered.
     """
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError, ValueError):  # half a surrogate names nothing
+    except (FileNotFoundError, NotADirectoryError, ValueError):  # half a surrogate cannot be a name
         return False
     except OSError as error:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
@@ -82,7 +82,7 @@ def is_there(path: Path) -> bool:
 
 
 def refuse_unfit_file(path: Path) -> None:
-    """Refuse what is not a plain file."""
+    """Refuse anything but a regular file."""
     try:
         mode = path.lstat().st_mode
     except FileNotFoundError:
@@ -93,14 +93,14 @@ def refuse_unfit_file(path: Path) -> None:
         raise StorageUnavailable(f"{path} is not a file: give the path of a memories.db")
     for part in (beside(path, suffix) for suffix in SIDE_FILES):
         with contextlib.suppress(FileNotFoundError):
-            if not stat.S_ISREG(part.lstat().st_mode):  # SQLite would wait for a pipe for ever
+            if not stat.S_ISREG(part.lstat().st_mode):  # SQLite would wait for a pipe forever
                 raise StorageUnavailable(f"{part} is not a file: move it away")
 
 
 def tighten_rights(path: Path) -> None:
-    """Take away the rights of others on a file of ours, and on its log. ``chmod`` opens nothing.
+    """Remove the rights of others on a file of ours and on its log, without opening them.
 
-    Where others had any on the file itself, that is logged: they may have read it until now.
+    If others had any on the file itself, that is logged: they may have read it until now.
     """
     before = exposures(path)
     for part in (path, *(beside(path, suffix) for suffix in SIDE_FILES)):
@@ -108,15 +108,15 @@ def tighten_rights(path: Path) -> None:
             if stat.S_IMODE(part.stat().st_mode) & 0o077:
                 _make_private(part)
     if before and not exposures(path):
-        import logging  # noqa: PLC0415 - 3 ms of a start, for a line seldom written
+        import logging  # noqa: PLC0415 - 3 ms of startup, for a line that is seldom written
 
         logging.getLogger("agent_memory").warning("%s. That was done now", before[0])
 
 
 def exposures(*paths: Path) -> list[str]:
-    """Say what others than its owner may do with a file or folder, and how that ends; a line each.
+    """Return what others may do with a file or folder, and how to end that, one line each.
 
-    What has no rights, such as a file on Windows, and what is missing is left out.
+    A file without rights, as on Windows, and a missing file are left out.
     """
     lines = []
     for path in paths if os.name == "posix" else ():
@@ -141,7 +141,7 @@ def _make_private(path: Path) -> None:
 
 
 def lacks_space_for_a_file(folder: Path) -> bool:
-    """Return whether the system makes no new file in a folder because its disk is full."""
+    """Return whether no new file can be created in a folder because its disk is full."""
     probe = folder / f".{os.urandom(16).hex()}.tmp"
     try:
         os.close(open_private(probe, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
@@ -152,7 +152,7 @@ def lacks_space_for_a_file(folder: Path) -> bool:
 
 
 def files_of(address: Address) -> frozenset[Path]:
-    """Return the files that the memories of an address are in; of a database there are none."""
+    """Return the files in which the memories of an address are; none for a database."""
     if not isinstance(address, Path):
         return frozenset()
     return frozenset(address.with_name(address.name + suffix) for suffix in ("", *SIDE_FILES))
@@ -164,9 +164,9 @@ def beside(path: Path, suffix: str) -> Path:
 
 
 def sync_to_disk(path: Path) -> None:
-    """Bring a directory's entries, or a closed file, to the disk: a name can be lost as well."""
+    """Sync a directory's entries, or a closed file, to the disk: a name can be lost too."""
     if os.name != "posix":
-        return  # Windows opens no directory, and has no need to
+        return  # Windows cannot open directories, and need not
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -176,12 +176,12 @@ def sync_to_disk(path: Path) -> None:
 
 @contextlib.contextmanager
 def written_atomically(path: Path) -> Iterator[BinaryIO]:
-    """Open a new private file that takes the place of ``path`` when the body ends without an error.
+    """Open a new private file that replaces ``path`` when the body ends without an error.
 
-    It is made beside ``path``, mode 0600, and moved there when it is whole and on the disk: what
-    stands there before stays until then. A symbolic link there is replaced, never followed. What
-    processes that were killed left there of the same file is removed. Raises ``StorageFull`` when
-    the disk is, ``StorageUnavailable`` when the file cannot be written.
+    It is created beside ``path`` with mode 0600, and moved there once it is complete and on the
+    disk; until then the old file stays. A symbolic link at ``path`` is replaced, never followed.
+    Leftovers of killed processes for the same file are removed. Raises ``StorageFull`` if the disk
+    is full, and ``StorageUnavailable`` if the file cannot be written.
     """
     abandoned(path.parent, UNFINISHED.format(re.escape(path.name[:100])), remove=True)
     with translated_errors(path, "written"), unfinished_file(path) as (unfinished, handle):
@@ -196,24 +196,24 @@ def written_atomically(path: Path) -> Iterator[BinaryIO]:
 # Unfinished files ---------------------------------------------------------------------------------
 
 UNFINISHED: Final = r"\.{}\.[0-9a-f]{{8}}"
-"""The pattern of the names of unfinished files, given that of the names that they are to have."""
+"""The pattern for names of unfinished files, given a pattern for their final names."""
 _LONGEST_WORK: Final = 86_400
-"""Seconds after which nobody works on a file any more, where no lock can tell."""
+"""Seconds after which a file counts as abandoned if locks are not supported."""
 
 
 @contextlib.contextmanager
 def unfinished_file(path: Path) -> Iterator[tuple[Path, int]]:
-    """Make a new private file beside ``path``, which the body closes, and may move there.
+    """Create a new private file beside ``path``, which the body closes and may move there.
 
-    A lock is held on it while the body runs, by which ``abandoned`` tells it from one whose process
-    was killed. What is not moved is deleted. Raises ``OSError``.
+    It is locked while the body runs, so that ``abandoned`` can tell it from the file of a process
+    that was killed. If it was not moved, it is deleted. Raises ``OSError``.
     """
     while True:
         unfinished = path.with_name(f".{path.name[:100]}.{os.urandom(4).hex()}")
         handle = open_private(unfinished, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
         lock = None
         try:
-            if os.name == "posix":  # Windows deletes no file that is open, and moves none
+            if os.name == "posix":  # Windows neither deletes nor moves an open file
                 lock = _duplicate(handle)
                 if not _is_locked_for_us(lock, unfinished):
                     os.close(handle)
@@ -240,22 +240,22 @@ def _is_locked_for_us(lock: int, path: Path) -> bool:
     """Lock a file that was just made; return whether nobody took it for abandoned before that."""
     import fcntl  # noqa: PLC0415 - not on Windows
 
-    with contextlib.suppress(OSError):  # not every file system knows locks
+    with contextlib.suppress(OSError):  # not every file system supports locks
         fcntl.flock(lock, fcntl.LOCK_EX)
     return os.path.lexists(path)
 
 
 def abandoned(folder: Path, *patterns: str, remove: bool) -> list[Path]:
-    """Return the unfinished files in a folder whose names match, and on which nobody works.
+    """Return the unfinished files in a folder whose names match and that no process works on.
 
-    They are removed if that is asked for. What SQLite keeps beside such a file is one as well. A
-    folder that cannot be read has none.
+    They are removed if asked for. Files that SQLite keeps beside such a file are included. A folder
+    that cannot be read has none.
     """
     suffixes = "|".join(SIDE_FILES)
     pattern = re.compile(f"(?P<main>{'|'.join(patterns)})(?:{suffixes})?")
     paths = []
     with contextlib.suppress(OSError):
-        for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names, as bytes may stand in them
+        for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names, which may hold bytes
             match = pattern.fullmatch(name)
             path = folder / name
             if match and path.is_file() and not path.is_symlink():
@@ -269,14 +269,14 @@ def abandoned(folder: Path, *patterns: str, remove: bool) -> list[Path]:
 
 
 def remove_files(paths: Iterable[Path]) -> None:
-    """Remove files as far as that can be done."""
+    """Remove files, as far as possible."""
     for path in paths:
         with contextlib.suppress(OSError):
             path.unlink()
 
 
 def plain_files(folder: Path) -> list[Path]:
-    """Return the files in a folder, links left out; none where there is no such folder."""
+    """Return the files in a folder, except links; none if there is no such folder."""
     with (
         translated_errors(folder, "read"),
         contextlib.suppress(FileNotFoundError),
@@ -320,7 +320,7 @@ def _is_taken(handle: int, operation: int) -> bool:
 
 @contextlib.contextmanager
 def translated_errors(path: Path, done: str = "used") -> Iterator[None]:
-    """Turn the system's errors into ours: the body could not do ``done`` with ``path``."""
+    """Turn the system's errors into ours, for a body that does ``done`` with ``path``."""
     try:
         yield
     except OSError as error:
@@ -332,10 +332,10 @@ def translated_errors(path: Path, done: str = "used") -> Iterator[None]:
 
 @contextlib.contextmanager
 def read_steadily(path: Path) -> Iterator[BinaryIO]:
-    """Open a plain file to be read from its start; the body must not see two states of it.
+    """Open a regular file for reading, and make sure that it does not change meanwhile.
 
-    Raises ``StorageUnavailable`` for what cannot be read, and ``ValidationError`` for what is no
-    plain file, is longer than 2 GB, or changed while the body read it.
+    Raises ``StorageUnavailable`` if it cannot be read, and ``ValidationError`` if it is not a
+    regular file, is longer than 2 GB, or changed while the body read it.
     """
     try:
         with open(path, "rb", 2**20, opener=_open_at_once) as file:
@@ -355,17 +355,17 @@ def read_steadily(path: Path) -> Iterator[BinaryIO]:
 
 
 def _open_at_once(path: str, flags: int) -> int:
-    # A pipe would keep the opening waiting for somebody to write into it.
+    # Opening a pipe would otherwise wait for a writer.
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 @contextlib.contextmanager
 def locked(path: Path, *, busy: str) -> Iterator[None]:
-    """Hold a lock between processes, and between the threads of one; the body runs with it.
+    """Hold a lock between processes, and between the threads of one, while the body runs.
 
-    The lock is the system's, on a file of its own, so that it ends with the process, however that
-    ends. Raises ``StorageLocked`` with the text ``busy`` when somebody has it, and
-    ``StorageUnavailable`` or ``StorageFull`` where there can be no such file.
+    It is a lock of the operating system on a file of its own, so it ends with the process, however
+    that ends. Raises ``StorageLocked`` with the text ``busy`` if the lock is held, and
+    ``StorageUnavailable`` or ``StorageFull`` if the file cannot be created.
     """
     while True:
         with translated_errors(path, "locked"):
@@ -373,12 +373,13 @@ def locked(path: Path, *, busy: str) -> Iterator[None]:
         try:
             _lock(held.handle, path, busy)
             if not _is_file_of(held.handle, path):
-                continue  # whoever had it deleted it meanwhile: this lock would lock nobody out
+                continue  # its holder has deleted it: this lock would exclude nobody
             try:
                 yield
             finally:
-                if held.is_open and os.name == "posix":  # Windows deletes no file that is open
-                    # One that stays locks nobody out, and must not undo what was done with it.
+                if held.is_open and os.name == "posix":  # Windows does not delete an open file
+                    # A leftover file locks nobody out, so failing to delete it must not undo the
+                    # work.
                     with contextlib.suppress(OSError):
                         path.unlink()
             return

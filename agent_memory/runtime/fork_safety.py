@@ -1,8 +1,8 @@
-"""Forking with open databases: nobody is inside SQLite at that moment, and the child starts anew.
+"""Makes forks safe: no thread is inside SQLite at that moment, and the child starts anew.
 
-A thread that is inside SQLite while another forks leaves SQLite's own locks held in the child for
+If a thread is inside SQLite while another forks, SQLite's own locks stay held in the child for
 ever: a store from there was seen to hang. So a fork first waits for every database's lock, as
-``logging`` does for its own. A value that is made ``Once`` is made under such a lock.
+``logging`` does for its own. The value of a ``Once`` is made under such a lock too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 
 class Forkable(Protocol):
-    """What takes part: something that other threads may be inside of."""
+    """Something that other threads may be inside of, and that therefore takes part in forks."""
 
     def door(self) -> AbstractContextManager[Any]:
         """Return the lock that a thread holds while it is inside."""
@@ -27,15 +27,15 @@ class Forkable(Protocol):
 
 _members: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
 _held: Final[dict[tuple[int, int], Generator[None, None, None]]] = {}
-"""What holds the locks during a fork, by its thread and their ids: to clear it releases them."""
+"""The holders of the locks during a fork, by thread and lock id; clearing it releases them."""
 _one_at_a_time: Final = threading.Lock()
 
 
 class Lock:
-    """A lock that is free in a forked child, whoever held it in the parent at that moment.
+    """A lock that is free in a forked child, whoever held it in the parent.
 
-    It is used as ``with lock.bare:``. A ``with`` on a lock written in Python has a moment in which
-    the lock is taken and the body not entered: a Ctrl-C then left it held, and the next store hung.
+    Use it as ``with lock.bare:``. A ``with`` on a lock written in Python has a moment in which the
+    lock is taken and the body not yet entered; a Ctrl-C then left it held, and the next store hung.
     """
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Lock:
 
 
 def join(member: Forkable) -> None:
-    """Take part in forks from now on, for as long as the member lives."""
+    """Take part in forks from now on, for as long as the member exists."""
     with _one_at_a_time:
         _members.add(member)
 
@@ -63,13 +63,13 @@ def _before_fork() -> None:
 def _hold(locks: Iterable[AbstractContextManager[Any]]) -> KeyboardInterrupt | None:
     """Wait for locks, and hold them until the fork is done. Return the Ctrl-C that came meanwhile.
 
-    Nothing keeps a fork from coming now, not a Ctrl-C either: it is told when all are held. Of one
-    that ended the waiting, every lock behind it was released without being held, which failed,
+    A fork cannot be stopped any more, so a Ctrl-C is only reported once all locks are held. When it
+    ended the waiting instead, every remaining lock was released without being held; that failed,
     and the next memory that was opened waited for ever.
     """
     interrupt: KeyboardInterrupt | None = None
     for lock in locks:
-        # Another thread that forks holds them too, and is waited for.
+        # Another thread that forks holds them too, and must be waited for.
         key = threading.get_ident(), id(lock)
         while key not in _held:
             try:
@@ -94,7 +94,7 @@ def _in_child() -> None:
 
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(before=_before_fork, after_in_child=_in_child)
-    # No function of Python's: a Ctrl-C during the fork would come before its first line.
+    # Not a Python function: a Ctrl-C during the fork would come before its first line.
     os.register_at_fork(after_in_parent=_held.clear, after_in_child=_held.clear)
 
 
@@ -102,9 +102,9 @@ Value = TypeVar("Value")
 
 
 class Once(Generic[Value]):
-    """Makes a value that is costly when it is first asked for; threads that ask meanwhile wait.
+    """Makes a costly value when it is first needed; threads that ask meanwhile wait for it.
 
-    Where making it fails, the error goes to who asked, and the next one tries again.
+    If that fails, the error goes to the caller, and the next caller tries again.
     """
 
     def __init__(self, make: Callable[[], Value]) -> None:

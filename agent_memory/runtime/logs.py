@@ -1,6 +1,6 @@
-"""The library's loggers. ``logging`` takes 3 ms of a start of 180: it is imported to log a line.
+"""The library's loggers. ``logging`` takes 3 ms to import and is loaded only to log a line.
 
-What a hook imports does that by itself, and does without this module.
+What a hook needs loads it by itself, and does not use this module.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _INFO: Final = 20
 def logger(name: str = "agent_memory") -> logging.Logger:
     """Return a logger.
 
-    ``logging.getLogger`` takes a lock each time, which a Ctrl-C at the wrong moment leaves held:
-    every other thread that stored then waited for ever. It is asked once for each name.
+    ``logging.getLogger`` takes a lock each time, which a Ctrl-C at the wrong moment leaves held;
+    every other thread that stored then waited for ever. So it is called once per name.
     """
     import logging  # noqa: PLC0415 - see above
 
@@ -29,7 +29,7 @@ def logger(name: str = "agent_memory") -> logging.Logger:
 
 
 def is_log_read(name: str) -> bool:
-    """Return whether anybody reads a logger: not without having imported ``logging``."""
+    """Return whether anybody reads a logger; nobody does before ``logging`` is imported."""
     # Another thread may be in the middle of importing it: a search failed with AttributeError.
     is_imported = hasattr(sys.modules.get("logging"), "getLogger")
     return is_imported and logger(name).isEnabledFor(_INFO)

@@ -1,4 +1,4 @@
-"""Where the package's files are that are no modules: SQL, guides, the page, a vocabulary."""
+"""Where the package's data files are: SQL, guides, the page, a vocabulary."""
 
 from __future__ import annotations
 
@@ -19,4 +19,4 @@ def _package_folder() -> Traversable:
 
 
 PACKAGE: Final = _package_folder()
-"""The folder of the package; in a zip archive, from which Python imports too, no path."""
+"""The folder of the package; not a path on disk if Python imports from a zip archive."""

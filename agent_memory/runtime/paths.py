@@ -31,21 +31,21 @@ from agent_memory.runtime.addresses import (
 )
 
 Root = str | os.PathLike[str] | ServerAddress
-"""Where all agents are: a directory, or a database of a server."""
+"""The place of all agents: a directory, or a database of a server."""
 
 _NEARLY_A_SERVER: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9+.-]+:/")
 _OF_LIBPQ: Final = r"(?:host|hostaddr|port|dbname|user|password|service|sslmode)"
 _KEYS_AND_VALUES: Final = re.compile(
     rf"\s*(?:dbname|{_OF_LIBPQ}\s*=.*\s{_OF_LIBPQ})\s*=", re.DOTALL
 )
-"""How libpq writes an address too. One key alone, but for the database's, may name a folder."""
+"""libpq's other way to write an address. A single key, except the database's, may name a folder."""
 
 
 def memory_root(root: str | os.PathLike[str] | None = None) -> Path:
-    """Return the directory of all agents, absolute, with links on the way to it followed.
+    """Return the directory of all agents, absolute, with links on the way resolved.
 
     It is the argument, else ``AGENT_MEMORY_ROOT``, else ``~/.amplifier/memory``. Raises
-    ``ConfigurationError`` where that is a database of a server.
+    ``ConfigurationError`` if that is the database of a server.
     """
     server = server_root(root)
     if server is not None:
@@ -56,7 +56,7 @@ def memory_root(root: str | os.PathLike[str] | None = None) -> Path:
 
 
 def server_root(root: Root | None = None) -> ServerAddress | None:
-    """Return the database of all agents, or ``None`` where they are in a directory.
+    """Return the database of all agents, or ``None`` if they are in a directory.
 
     It is the argument, else ``AGENT_MEMORY_ROOT``.
     """
@@ -72,7 +72,7 @@ def agent_address(agent_id: str, root: Root | None = None) -> Address:
     if server is not None:
         _check_agent_id(agent_id)
         return AgentAddress(server, agent_id)
-    assert not isinstance(root, ServerAddress)  # noqa: S101 - that is one
+    assert not isinstance(root, ServerAddress)  # noqa: S101 - server_root would return it
     return database_path(agent_id, root)
 
 
@@ -80,11 +80,11 @@ def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> 
     """Return the file of an agent. It need not exist.
 
     Raises ``ValidationError`` for an agent id that could be a path or a device, and
-    ``StorageUnavailable`` where the agent's directory is a link to somewhere else.
+    ``StorageUnavailable`` if the agent's directory is a link to somewhere else.
     """
     _check_agent_id(agent_id)
     directory = memory_root(root) / agent_id
-    # Path.is_symlink raises where the root may not be entered, which opening the file says better.
+    # Path.is_symlink raises if the root is inaccessible; opening the file gives a better error.
     if os.path.islink(directory):  # noqa: PTH114
         raise StorageUnavailable(f"{directory} is a symbolic link: an agent needs its own place")
     return directory / VECTOR_DB_FILENAME
@@ -130,15 +130,15 @@ def resolve_file(path: str | os.PathLike[str]) -> Path:
     if not text or text == ":memory:":
         raise ValidationError.of("path", "give the path of a file: memories live in one", text)
     place = _absolute(text)
-    if not place.name:  # nothing can stand beside it
+    if not place.name:  # nothing can be beside it
         raise ValidationError.of("path", "is the topmost folder: give the path of a file", text)
     return _resolved(place.parent) / place.name
 
 
 def with_home(path: str | os.PathLike[str]) -> Path:
-    """Return a path with the home in it that ``~`` stands for.
+    """Return a path with ``~`` expanded.
 
-    Raises ``ValidationError`` where none is known: in a container a user may have none.
+    Raises ``ValidationError`` if there is no home: in a container a user may have none.
     """
     try:
         return Path(path).expanduser()
@@ -153,9 +153,9 @@ def with_home(path: str | os.PathLike[str]) -> Path:
 def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, Path]]:
     """Return the agents under a root and their files, by name. A missing root has none.
 
-    The file of an agent that has only documented memories (``import_advice``) does not exist yet.
-    Agents of another user, whose folders may not be entered, are left out. Raises
-    ``StorageUnavailable`` where the root itself may not be read.
+    For an agent that has only documented memories (``import_advice``) the file does not exist yet.
+    Agents of other users, whose folders may not be entered, are left out. Raises
+    ``StorageUnavailable`` if the root itself may not be read.
     """
     directory = memory_root(root)
     try:
@@ -172,7 +172,7 @@ def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, P
 
 
 def _has_memories(folder: Path) -> bool:
-    # Path.is_file raises where the folder may not be entered.
+    # Path.is_file raises if the folder is inaccessible.
     return any(os.path.isfile(folder / name) for name in (VECTOR_DB_FILENAME, SCRATCHPAD_FILENAME))  # noqa: PTH113
 
 
@@ -182,7 +182,7 @@ def import_advice(path: Address) -> str | None:
         return None
     folder = path.parent
     document = folder / SCRATCHPAD_FILENAME
-    # Path.is_file raises EIO of a disk that fails; advice is no reason to.
+    # Path.is_file raises EIO on a failing disk, and advice must not fail.
     if not validate_agent_id(folder.name) or not os.path.isfile(document):  # noqa: PTH113
         return None
     import shlex  # noqa: PLC0415 - seldom used
@@ -204,7 +204,7 @@ def _resolved(path: Path) -> Path:
     """Follow the links on the way to a place."""
     try:
         return path.resolve()
-    except (OSError, RuntimeError) as error:  # a link that leads to itself
+    except (OSError, RuntimeError) as error:  # a link to itself
         raise StorageUnavailable(f"{path} leads nowhere: {error}") from error
 
 
@@ -218,6 +218,6 @@ def _absolute(text: str) -> Path:
     try:
         place.lstat()
     except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:  # which is not told from a missing file everywhere
+        if error.errno == errno.ENAMETOOLONG:  # some systems call it a missing file
             raise StorageUnavailable(f"…{text[-80:]} is too long for a path: shorten it") from error
     return place

@@ -1,4 +1,4 @@
-"""Private folders for copies of stores: they go with their use, or are swept when it was killed."""
+"""Private folders for copies of stores, removed after use, or swept if the process was killed."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _PREFIX: Final = "agent-memory-copy-"
 _IN_USE: Final = "in-use"
 _BUSY: Final = "this copy is in use"
 _MOMENT: Final = 60.0
-"""Seconds in which a new folder gets its lock."""
+"""The seconds in which a new folder gets its lock."""
 
 
 @contextlib.contextmanager
 def private_folder() -> Iterator[Path]:
-    """Make a folder that nobody else may enter; it goes with the body, or is swept later."""
+    """Create a folder that nobody else may enter; it is removed after the body, or swept later."""
     sweep_copies()
     with contextlib.ExitStack() as held:
         yield _locked_folder(held)
@@ -35,11 +35,11 @@ def _locked_folder(held: contextlib.ExitStack) -> Path:
     """Make a folder, and another where a process that swept took it before it was locked."""
     while True:
         with translated_errors(temporary_folder()):
-            # What cannot be deleted is swept another time.
+            # What cannot be deleted now is swept another time.
             folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
         path = Path(held.enter_context(folder))
         try:
-            # Held for as long as the folder is in use: a process that was killed holds none.
+            # Held while the folder is in use: a killed process holds no lock.
             held.enter_context(locked(path / _IN_USE, busy=_BUSY))
         except StorageLocked:
             continue
@@ -51,7 +51,7 @@ def _locked_folder(held: contextlib.ExitStack) -> Path:
 
 
 def sweep_copies() -> None:
-    """Delete the copies that processes left which were killed."""
+    """Delete the copies left by processes that were killed."""
     folders: list[Path] = []
     with contextlib.suppress(OSError, StorageUnavailable):
         folders += temporary_folder().glob(f"{_PREFIX}*")

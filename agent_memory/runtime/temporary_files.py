@@ -1,6 +1,6 @@
-"""What is kept for a while outside the memories, also where no disk but theirs can be written.
+"""Temporary files outside the store, even if no disk but the store's is writable.
 
-A container's own disk may be read only: then no folder for temporary files is any good.
+A container's own disk may be read-only; then no folder for temporary files can be used.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agent_memory.errors import StorageUnavailable
 
 
 def temporary_folder() -> Path:
-    """Return the folder of temporary files. Raises ``StorageUnavailable`` where there is none."""
+    """Return the folder of temporary files. Raises ``StorageUnavailable`` if there is none."""
     try:
         return Path(tempfile.gettempdir())
     except FileNotFoundError as error:
@@ -24,7 +24,7 @@ def temporary_folder() -> Path:
 
 
 def temporary_file() -> IO[bytes]:
-    """Return a file without a name, which goes when it is closed; in memory where none can be."""
+    """Return an unnamed file that is gone when it is closed; in memory if no disk is writable."""
     try:
         temporary_folder()
     except StorageUnavailable:

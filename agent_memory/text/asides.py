@@ -1,7 +1,7 @@
-"""Asides: what a sentence tells beside what it asks or orders.
+"""Asides: what a sentence states in addition to what it asks or orders.
 
 "I'm allergic to nuts, can I eat this?", "Give me a recipe, I'm vegan", "The deadline is March 5,
-isn't it?". Whether an aside says something is for the caller to judge: it may be small talk.
+isn't it?". Whether an aside is worth anything is for the caller to judge: it may be small talk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OWN: Final = pattern(
     rf"{_LEAD}(?:(?:(?:saying|considering|given)(?: that)? )?(?:i(?!\.)|we)\b|(?P<mine>my|our)\b"
     r"|(?:ich|wir|(?:mein|unser)e?|je|nous|mon|ma|mes|notre|nos)\s|j')"
 )
-"""How a clause begins whose speaker tells of himself."""
+"""How a clause begins in which speakers talk about themselves."""
 _SEEKS: Final = pattern(
     rf"{_LEAD}(?:(?:I|we)(?:'d\b"
     r"|(?:'m|'re|'ve)?(?: (?:am|are|have|was|just|really|still|kind of|kinda|sorta))*"
@@ -36,24 +36,26 @@ _SEEKS: Final = pattern(
     r"|j(?:e |')(?:voudrais|cherche|vois|ai une question)\b"
     r"|(?:gracias|hola|perdona|no entiendo|tengo una pregunta|necesito|quiero)\b)"
 )
-"""How a clause begins that only leads to what is asked."""
+"""How a clause begins that only leads up to the question."""
 _IS: Final = pattern(r"\b(?:is|are|has|have|was|were)\b")
 _TAG: Final = pattern(
     r"\s*(?:(?:is|are|was|were|do|does|did|has|have|will|can)n't \w+"
     r"|(?:is|are) (?:that|this|it)(?: still)? (?:right|fine|ok|okay|correct|true|so)"
     r"|correct|right|ok|okay|remember|yes)\s*\?"
 )
-"""What asks to confirm the rest."""
+"""A tag question, which asks to confirm the rest."""
 _NAMED: Final = re.compile(r"\d|\s(?!I\b)[A-Z]")
 _EXACT: Final = re.compile(r"\d[.:/-]\d|[$\u20ac\u00a3] ?\d")
 _WORDS_TOLD: Final = 9
-"""Words that tell where a sentence leads to a question: "I need a regex for US phones" has few."""
+"""Words that a sentence leading to a question needs to tell something: "I need a regex for US
+phones" has too few.
+"""
 _LEAST: Final = 10
-"""Characters of an aside: "My dog, is he ill?" has none."""
+"""The fewest characters of an aside: "My dog, is he ill?" has none."""
 
 
 def asides_of_question(question: str) -> Iterator[str]:
-    """Yield what a question tells beside what it asks."""
+    """Yield what a question states in addition to what it asks."""
     clauses = _PAUSE.split(question)
     last = clauses[-1]
     head = question[: len(question) - len(last)].rstrip(" ,;:(-\u2013\u2014")
@@ -80,7 +82,7 @@ def _tells_much(head: str) -> bool:
 
 
 def asides_of_order(order: str) -> Iterator[str]:
-    """Yield what an order tells behind what it orders."""
+    """Yield what an order states after what it orders."""
     for clause in _PAUSE.split(order)[1:]:
         own = _OWN.match(clause)
         if own is None or _SEEKS.match(clause):

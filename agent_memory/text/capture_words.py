@@ -1,6 +1,6 @@
-"""The words without which no capture pattern of document A's finds anything.
+"""The words without which no capture pattern of document A matches anything.
 
-They stand by themselves so that a text that has none of them costs nothing more than this look.
+They have a module of their own so that a text without any of them costs nothing but this check.
 """
 
 from __future__ import annotations
@@ -15,6 +15,6 @@ CAPTURE_WORDS: Final = (
 
 
 def has_capture_word(text: str) -> bool:
-    """Return whether a text has one of the words; where it has none, nothing is captured of it."""
+    """Return whether a text has one of the words; without one, nothing is captured from it."""
     lower = text.lower()
     return any(word in lower for word in CAPTURE_WORDS)

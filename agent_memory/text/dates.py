@@ -1,7 +1,7 @@
-"""The dates that a question speaks of: "on 7 May 2023", "last week", "two months ago".
+"""The dates that a question mentions: "on 7 May 2023", "last week", "two months ago".
 
-Pure, and English only, as the stop words are. What says no date is passed over. A date that is
-read wrongly costs little, since it only adds to the evidence for the memories of that time.
+Pure, and English only, as the stop words are. Anything that is not a date is ignored. A misread
+date does little harm, since it only adds to the evidence for the memories of that time.
 """
 
 import math
@@ -12,10 +12,10 @@ from functools import cache
 from typing import Final, NamedTuple
 
 _FADE_DAYS: Final = 7.0
-"""So many days after its span, a memory counts a third of one within: people tell of it later."""
+"""This many days after its span, a memory counts a third of one within: people report late."""
 _FADED_DAYS: Final = 21
 _EARLY: Final = 2.0
-"""A day before the span counts as two after it: few tell of things beforehand."""
+"""A day before the span counts as two after it: few people report things beforehand."""
 
 _MONTHS: Final = {
     name: number
@@ -38,18 +38,18 @@ _NUMBERS: Final = {
 }  # fmt: skip
 _ORDINALS: Final = ("first", "second", "third", "fourth", "last")
 _SEASONS: Final = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
-"""The month that each begins in, north of the equator; it lasts three."""
+"""The first month of each, north of the equator; a season lasts three."""
 _UNIT_DAYS: Final = {"day": 1, "week": 7, "fortnight": 14, "month": 30, "year": 365}
 _MOST_DAYS: Final = 365 * 200
-"""How far back a date is looked for: before that, `date` ends."""
+"""How far back a date may be; much further back, `date` ends."""
 
-# In Unicode a long s is an s in another case: "august" with one was a month that nobody knew.
+# In Unicode a long s is an s in another case: "august" with one was an unknown month.
 _FLAGS: Final = re.IGNORECASE | re.ASCII
 _WORDS: Final = re.compile(r"\w+")
 _LEAP_YEARS: Final = 9
-"""How far back the last 29 February may be: that of 1904, in 1903."""
+"""Years to look through for the last 29 February: early in 1904 it was that of 1896."""
 MOST_SPANS: Final = 8
-"""Of a text that is full of dates, such as a log, only so many are read."""
+"""Of a text that is full of dates, such as a log, only this many are read."""
 _MOST_CHARACTERS: Final = 10_000
 
 _HINT: Final = re.compile(
@@ -57,14 +57,16 @@ _HINT: Final = re.compile(
     r"|dec|spring|summer|autumn|fall|winter|fortnight",
     _FLAGS,
 )
-"""What every text has that says a date: the patterns take 8 ms to compile, and most have none."""
+"""A quick test that every text with a date passes: the patterns take 8 ms to compile, and most
+texts have no date.
+"""
 
 
 class Span(NamedTuple):
-    """From one day to another, both included; ``phrase`` is how a text speaks of it.
+    """The days from one to another, both included; ``phrase`` is how the text refers to them.
 
-    ``is_relative`` tells that this says how long ago it is, and names no day: "last week". Two are
-    the same that have the same days.
+    ``is_relative`` is true if the phrase says how long ago it is rather than naming a day: "last
+    week". Spans with the same days are equal.
     """
 
     first: date
@@ -79,7 +81,7 @@ class Span(NamedTuple):
         return hash(self[:2])
 
     def nearness(self, day: date) -> float:
-        """Return 1 for a day of the span, less the farther from it, towards 0."""
+        """Return 1 for a day within the span, falling towards 0 with the distance from it."""
         if day > self.last:
             days = float((day - self.last).days)
         else:
@@ -88,9 +90,9 @@ class Span(NamedTuple):
 
 
 def date_spans(text: str, today: date) -> list[Span]:
-    """Return the different spans of days that a text speaks of, as seen from ``today``.
+    """Return the different spans of days that a text mentions, relative to ``today``.
 
-    They are ``MOST_SPANS`` at most, and from the first 10,000 characters.
+    At most ``MOST_SPANS`` are returned, from the first 10,000 characters.
     """
     text = text[:_MOST_CHARACTERS]
     if not _HINT.search(text):
@@ -100,7 +102,7 @@ def date_spans(text: str, today: date) -> list[Span]:
         for match in pattern.finditer(text):
             try:
                 span = read(match, today)
-            except OverflowError:  # before the first day that there is
+            except OverflowError:  # before the first possible day
                 continue
             if span is not None:
                 is_relative = read in (_ago, _past, _of_unit, _near, _weekends_ago)
@@ -112,10 +114,11 @@ def date_spans(text: str, today: date) -> list[Span]:
 
 
 def other_forms(span: Span) -> dict[str, list[str]]:
-    """Return, for each word of a date, what others write in its place.
+    """Return, for each word of a date, the other ways in which it is written.
 
-    "October", "5th" and "2026" give "oct", "5" and "2026 10 05"; that stands for each of the three.
-    Words are in small letters. Of a date without a year, that of its span is meant, or the next.
+    "October", "5th" and "2026" give "oct", "5" and "2026 10 05"; the last stands for each of the
+    three. Words are in lower case. A date without a year is taken to be in that of its span, or the
+    next.
     """
     words = [word.lower() for word in _WORDS.findall(span.phrase)]
     names = [word for word in words if word in _MONTHS]
@@ -132,7 +135,7 @@ def other_forms(span: Span) -> dict[str, list[str]]:
         whole += [f"{day} {name}" for name in months for day in days]
         whole += [f"{name} {day}" for name in months for day in days]
     elif not (is_day or has_year):
-        whole = []  # of "in October" ten years have one
+        whole = []  # "in October" may be in any year
     forms: dict[str, list[str]] = {}
     for word in words:
         own: list[str] = []
@@ -171,7 +174,7 @@ def _rules() -> Sequence[tuple[re.Pattern[str], Reader]]:
     month = "(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\b\.?"
     plain = "(?P<month>" + "|".join(name for name in _MONTHS if len(name) > 5) + "|april|june|july)"
     day = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-    no_verb = r"(?!\s+(?:be|have|not|also|need|still|well)\b)"  # as in "option 3 may be better"
+    no_verb = r"(?!\s+(?:be|have|not|also|need|still|well)\b)"  # not as in "option 3 may be better"
     before_month = r"(?:in|last|this(?!\s+may)|since|during|early|late|of|until|by)"
     count = rf"(?P<count>\d{{1,4}}|{'|'.join(_NUMBERS)})"
     unit = "(?P<unit>day|week|fortnight|month|year)"
@@ -206,7 +209,7 @@ def _rules() -> Sequence[tuple[re.Pattern[str], Reader]]:
         (rf"(?:on|last|this|past)\s+(?P<weekday>{'|'.join(_WEEKDAYS)})", _of_weekday),
         (r"(?P<word>day before yesterday|yesterday|last night|today|tonight|this morning)", _near),
         (r"(?:in|of|during|since)\s+(?P<year>(?:19|20)\d\d)", _of_year),
-        # Without more than its name, "may" and "march" are verbs.
+        # On their own, "may" and "march" are verbs.
         (plain, _of_month),
     )
     return [(re.compile(rf"\b(?:{pattern})\b", _FLAGS), read) for pattern, read in rules]

@@ -1,7 +1,7 @@
-"""SHA-256 where a process lives for one question: OpenSSL, which ``hashlib`` loads, takes 3 ms.
+"""SHA-256 for processes that answer one question: loading OpenSSL, as ``hashlib`` does, takes 3 ms.
 
-Python's own implementation gives the same digests. Like ``random`` of the standard library, this
-asks for it first; for much data ``hashlib`` is faster.
+Python's own implementation gives the same digests. Like ``random`` in the standard library, this
+tries it first; for large amounts of data ``hashlib`` is faster.
 """
 
 from __future__ import annotations

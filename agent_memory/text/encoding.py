@@ -1,6 +1,6 @@
-"""Bytes that another program stored as text, in whatever encoding, made into a text.
+"""Turns bytes that another program stored as text, in any encoding, into text.
 
-A Latin-1 file that the ``sqlite3`` shell imported leaves bytes in a column that are no UTF-8.
+A Latin-1 file imported by the ``sqlite3`` shell leaves bytes in a column that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from typing import Final
 
 _NOT_ASCII: Final = re.compile(rb"[\x80-\xff]+")
 _CUT_OFF: Final = re.compile(rb"[\xc2-\xf4][\x80-\xbf]")
-"""What only UTF-8 has: in a run that is none as a whole, the sign of a damaged one."""
+"""Only UTF-8 has this: in a run that is not valid as a whole, it is the sign of a damaged one."""
 
 
 def decode_text(data: bytes) -> str:
-    """Return a text of any bytes, from which the bytes can be told again.
+    """Return any bytes as text from which the bytes can still be recognised.
 
-    What is UTF-8 is read as such, and what can only be Windows-1252 (of which Latin-1 is a part)
-    as that. Of a run of bytes that is neither, such as a character that was cut in two, each is
-    written as its number: ``<E2>``. ASCII stays, so of JSON the parts are decoded as the whole.
+    UTF-8 is decoded as such, and what can only be Windows-1252 (which includes Latin-1) as that. In
+    a run of bytes that is neither, such as half a character, each byte is written as its number:
+    ``<E2>``. ASCII is unchanged, so JSON decodes to the same whether whole or in parts.
     """
     try:
         return data.decode()
@@ -41,7 +41,7 @@ def _decode_run(data: bytes) -> str:
             return data.decode("cp1252")
         except UnicodeDecodeError:
             pass
-    text = data.decode(errors="surrogateescape")  # what is whole in it stays
+    text = data.decode(errors="surrogateescape")  # intact parts are kept
     return "".join(
         f"<{ord(letter) - 0xDC00:02X}>" if "\udc80" <= letter <= "\udcff" else letter
         for letter in text

@@ -1,12 +1,12 @@
-"""Parts of a text that is too long to be read whole."""
+"""Parts of a text that is too long to be read in full."""
 
 from __future__ import annotations
 
 
 def both_ends(text: str, most: int) -> str:
-    """Return a text, or half of ``most`` characters from each end of a longer one.
+    """Return a text, or, if it is longer than ``most`` characters, half of that from each end.
 
-    What is asked stands before what was pasted, or after it.
+    A question stands either before or after the text that was pasted with it.
     """
     if len(text) <= most:
         return text

@@ -1,6 +1,6 @@
-"""In which languages texts are written, by their commonest words; and how usual capitals are there.
+"""Which languages texts are written in, and how common capitals are, by their commonest words.
 
-Both are told from a sample of what is stored and from the question, so that no setting is needed.
+Both are derived from a sample of the store and from the question, so no setting is needed.
 """
 
 from __future__ import annotations
@@ -88,36 +88,38 @@ FUNCTION_WORDS: Final = {
             kadar sonra önce göre her olduğu bunun onun ancak""",
     }.items()
 }
-"""Of each language, by the name that Snowball's stemmers have, its commonest words, and those that
-make a question of a sentence. Negations are none: they change what is meant."""
+"""For each language, under the name of its Snowball stemmer, its commonest words and its question
+words. Negations are left out: they change the meaning.
+"""
 FUNCTION_CHARACTERS: Final = "的了是吗呢吧哪谁什么几怎这那在和与其被于为之而"
-"""The same of Chinese. In Japanese they are where its two scripts meet: "の値"."""
+"""The same for Chinese. In Japanese, function words are where its two scripts meet: "の値"."""
 JOINING: Final = frozenset({"german", "dutch", "swedish", "danish", "norwegian", "finnish"})
 """Languages that write a compound as a single word."""
 
 _LEAST_SHARE: Final = 0.1
-"""The share of the texts that a language is written in, from which on it is taken to be spoken."""
+"""The share of texts in a language from which on it counts as one of the store's languages."""
 _CAPITALS_ORDINARY: Final = 0.2
-"""The share of words with a capital inside sentences, from which on a capital tells no name.
+"""The share of capitalised words inside sentences from which on a capital does not mark a name.
 
-In English notes, code and articles samples had 0 to 18 %, in German ones 27 to 36 %."""
+In samples of English notes, code and articles it was 0 to 18 %, in German ones 27 to 36 %.
+"""
 _BACKGROUND_WORDS: Final = 50
 _BACKGROUND_SHARE: Final = 0.07
-"""What is thought to stand beside a sample, in English: three sentences alone show nothing."""
+"""The share in 50 English words added to each sample: three sentences alone prove nothing."""
 _WORDS: Final = re.compile(r"[^\W\d_]{2,}|[^\W\d_a-zA-Z]")
-"""A Latin letter may stand for anything: in code most are names."""
+"""A single Latin letter may mean anything: in code most are names."""
 _INNER_WORDS: Final = r"(?<=[\w,;:'\u2019\-] )[\"'(\u2018\u201c]?([^\W\d_]{2,})"
-"""A pattern, which is needed where a query has a name."""
+"""A pattern that is needed only if a query has a name."""
 
 
 def languages_of(texts: tuple[str, ...], query: str) -> frozenset[str]:
-    """Return the languages that a tenth of these texts is written in, and that of a query."""
+    """Return the languages of at least a tenth of these texts, and the language of a query."""
     asked = _language_of(query)
     return languages_in(texts) | {asked} if asked else languages_in(texts)
 
 
 def language_of_query(texts: tuple[str, ...], query: str) -> str | None:
-    """Return the language of a query, or where its words do not tell, the only one of the texts."""
+    """Return the language of a query or, if its words do not tell, the only one of the texts."""
     if asked := _language_of(query):
         return asked
     spoken = languages_in(texts)
@@ -125,7 +127,7 @@ def language_of_query(texts: tuple[str, ...], query: str) -> str | None:
 
 
 def is_function_pair(pair: str) -> bool:
-    """Return whether two characters are no word: one of them joins, asks or points."""
+    """Return whether two characters are not a word, because one is a function word."""
     return _function_pairs().search(pair) is not None
 
 
@@ -137,7 +139,7 @@ def _function_pairs() -> re.Pattern[str]:
 
 @lru_cache(maxsize=16)  # the newest texts of a store are the same from search to search
 def languages_in(texts: tuple[str, ...]) -> frozenset[str]:
-    """Return the languages that a tenth of these texts is written in."""
+    """Return the languages in which at least a tenth of these texts is written."""
     counted = Counter(language for text in texts if (language := _language_of(text)))
     least = _LEAST_SHARE * counted.total()
     return frozenset(language for language, count in counted.items() if count >= least)
@@ -151,9 +153,9 @@ def _language_of(text: str) -> str | None:
 
 
 def are_capitals_ordinary(texts: tuple[str, ...], query: str) -> bool:
-    """Return whether capitals are so usual inside sentences, of texts and query, as to say nothing.
+    """Return whether capitals inside sentences are so common that they mean nothing.
 
-    A word that has one is no name then.
+    Texts and query are looked at. A capital then does not make a word a name.
     """
     of_texts, of_query = _capitals(texts), _capitals((query,))
     capitals = of_texts[0] + of_query[0] + _BACKGROUND_SHARE * _BACKGROUND_WORDS

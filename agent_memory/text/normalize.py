@@ -1,9 +1,9 @@
-"""When two texts say the same: their forms with the same words, written alike.
+"""Decides when two texts say the same, by forms in which equal statements are written alike.
 
-A corrected value must never pass for a duplicate, so only what cannot carry a meaning is dropped:
-case, white space, marks between clauses and at the end, articles and a few fillers. The order of
-the words counts ("tabs over spaces"), numbers and names keep every sign that they are written with
-("-5", "v1.2", "C++"), and no word is stemmed. A duplicate missed costs less than a correction lost.
+A corrected value must never pass for a duplicate, so only what cannot carry meaning is dropped:
+case, white space, punctuation between clauses and at the end, articles and a few fillers. The order
+of the words counts ("tabs over spaces"), numbers and names keep every sign in them ("-5", "v1.2",
+"C++"), and no word is stemmed. A missed duplicate costs less than a lost correction.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Final
 
 
 class DuplicateGrade(StrEnum):
-    """How much two memories say the same.
+    """How closely two memories say the same.
 
-    ``exact``: the same text, but for case, white space and the last stop. ``near``: the same
-    words in the same order, but for commas and fillers. ``similar``: most words are the same, and
-    something differs, perhaps because it was corrected.
+    ``exact``: the same text except for case, white space and the final full stop. ``near``: the
+    same words in the same order, except for commas and fillers. ``similar``: most words are the
+    same, but something differs, perhaps because it was corrected.
     """
 
     EXACT = "exact"
@@ -29,12 +29,12 @@ class DuplicateGrade(StrEnum):
 
 
 SIMILAR_SHARE: Final = 0.6
-"""Of all words of two texts, the share that both have, from which on they are similar."""
+"""The share of all words of two texts that both must have to be similar."""
 SIMILAR_WORDS: Final = 4
-"""Different words that a text needs to be similar to another."""
+"""Distinct words that a text needs to be similar to another."""
 
 _SPACES: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]+")
-# Unicode's compatible form of 10² is 102, and that of 1½ begins with 11: these are left alone.
+# NFKC turns 10² into 102, and 1½ into something that begins with 11: these are left alone.
 _SMALL_DIGITS: Final = re.compile("([ª²³¹º¼½¾\u2070-\u209f\u2150-\u218b]+)")
 _SPELLING: Final = str.maketrans(
     {
@@ -51,16 +51,16 @@ _END_MARKS: Final = re.compile(
 )
 _LEADING_MARKS: Final = re.compile(r"^[\W_]+")
 _SENTENCE_ENDS: Final = frozenset(".!?…。")
-# Where a word has one of these, its case may matter, as in passwords, paths and names in code.
+# In a word with one of these, case may matter, as in passwords, paths and names in code.
 _CODE: Final = re.compile(r"[\d_/\\=<>()\[\]{}|]")
 
-# "just" is not among them: "only" is one of its meanings.
+# "just" is left out: it can mean "only".
 _LEADING_FILLERS: Final = frozenset({"a", "an", "the", "that", "very", "really"})
 _FILLERS: Final = _LEADING_FILLERS | {"also", "please"}
 _NEGATIONS: Final = frozenset(
     "no not never nor neither none nothing nobody without cannot hardly barely yes".split()
 )
-# What begins a phrase that may stand in front, up to a comma, or at the end.
+# First words of a phrase that may come in front, up to a comma, or at the end.
 _FRONTED: Final = frozenset(
     """
     after at because before by during for from if in inside on since unless until when whenever
@@ -69,23 +69,23 @@ _FRONTED: Final = frozenset(
 )
 _SENTENCE_BREAK: Final = "\n"
 DENSE: Final = "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
-"""Scripts without spaces between words, of which each character counts as one."""
+"""Scripts without spaces between words; each character counts as a word."""
 _DENSE: Final = re.compile(f"[{DENSE}]")
 
 
 def one_line(text: str) -> str:
-    """Return a text with each run of white space or control characters as one space."""
+    """Return a text with every run of white space or control characters as one space."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
     return _SPACES.sub(" ", text).strip()
 
 
 def exact_form(text: str) -> str:
-    """Return a text without what the same text may differ in: case, white space, the last stop.
+    """Return a text without case, white space and the final full stop.
 
-    Case is kept where it can matter: in words with a digit or a sign of code, with a capital that
-    is not their first letter ("OpenAI", "BobSmith", and "US" where not all is in capitals), and of
-    a single letter or an article inside a sentence ("vitamin A", "The Hague").
+    Case is kept where it may matter: in words with a digit or a sign of code, with a capital after
+    the first letter ("OpenAI", "BobSmith", and "US" unless everything is in capitals), and for a
+    single letter or an article inside a sentence ("vitamin A", "The Hague").
     """
     words = _lowered(one_line(text if text.isascii() else _compatible(text)))
     words[-1] = _without_end_marks(words[-1])
@@ -94,7 +94,7 @@ def exact_form(text: str) -> str:
 
 def _compatible(text: str) -> str:
     """Return Unicode's compatible form (NFKC): full-width letters are letters."""
-    pieces = _SMALL_DIGITS.split(text)  # the small digits stand at the odd places
+    pieces = _SMALL_DIGITS.split(text)  # the small digits are at the odd places
     pieces[::2] = [unicodedata.normalize("NFKC", piece) for piece in pieces[::2]]
     return "".join(pieces).translate(_SPELLING)
 
@@ -122,7 +122,8 @@ def _lowered(line: str) -> list[str]:
         if is_small:
             continue
         word = words[place]
-        # Most words with a capital have no other, and no sign: that is told in a sixth of the time.
+        # Most words with a capital have no other capital and no sign: this check takes a sixth of
+        # the time.
         if word[1:].islower() and word.isalpha() and lowered[place] not in _FILLERS:
             continue
         is_first = place == 0 or words[place - 1][-1:] in _SENTENCE_ENDS
@@ -152,10 +153,11 @@ def _is_name(word: str) -> bool:
 
 
 def near_form(exact: str) -> str:
-    """Return the words that count of an exact form, by which near duplicates are alike.
+    """Return the words of an exact form that count; near duplicates have the same.
 
-    Commas, colons, stops, articles and fillers are gone, except where they may decide what is
-    negated ("no, more tests"). A phrase in front ("For new projects, use …") stands at the end.
+    Commas, colons, full stops, articles and fillers are removed, unless they may decide what is
+    negated ("no, more tests"). An introductory phrase ("For new projects, use …") is moved to the
+    end.
     """
     sentences: list[list[str]] = []
     commas: list[int] = []
@@ -207,12 +209,12 @@ def _is_filler(words: list[str], place: int) -> bool:
         return False  # "not very important" is not "not important"
     if word not in _LEADING_FILLERS:
         return True
-    # An article stands before a word: "option a" and "a = 5" have none.
+    # An article comes before a word; "option a" and "a = 5" have none.
     return place + 1 < len(words) and words[place + 1][:1].isalnum()
 
 
 def words_of(text: str) -> frozenset[str]:
-    """Return the different words that count of a text, each Chinese character as one."""
+    """Return the different words of a text that count, with each Chinese character as one."""
     near = near_form(exact_form(text))
     words: set[str] = set()
     for word in near.split():
@@ -222,12 +224,12 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def share_of_words(first: frozenset[str], second: frozenset[str]) -> float:
-    """Return the share of all words of two texts that both have, 0 to 1."""
+    """Return the share of all words of two texts that both have, from 0 to 1."""
     return len(first & second) / (len(first | second) or 1)
 
 
 def grade_of(first: str, second: str) -> DuplicateGrade | None:
-    """Return whether two texts say the same: exactly, or in the same words; ``None`` if neither."""
+    """Return whether two texts say the same: exactly, in the same words, or not (``None``)."""
     exact, other_exact = exact_form(first), exact_form(second)
     if exact == other_exact:
         return DuplicateGrade.EXACT

@@ -1,7 +1,7 @@
-"""Where in a text something is said: the sentence around a place, and what stands around it.
+"""Where something is said in a text: the sentence around a place, and its surroundings.
 
-Pure, and bounded: whatever the length of the text, a passage is made from 1,500 characters before
-and after the place.
+Pure, and bounded: however long the text is, a passage is made from 1,500 characters before and
+after the place.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 from agent_memory.text.sentences import sentence_spans
 
 REACH: Final = 1_500
-"""Characters before and after a place that are looked at."""
+"""Characters before and after a place that are examined."""
 LONGEST_SENTENCE: Final = 1_000
-"""Characters. What goes on for longer without a stop is no sentence."""
+"""Characters. A longer run without a stop is not a sentence."""
 _HEAD: Final = 300
-"""Characters of a line that tell whether it is code."""
+"""Characters of a line that show whether it is code."""
 _WRAPPED: Final = 50
-"""Characters from which on a line may have been broken because it was full."""
+"""A line of this many characters may have been broken because it was full."""
 
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\n", "b": " ", "f": " "}
 _ESCAPED: Final = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
@@ -66,7 +66,8 @@ _LEGAL: Final = re.compile(
     r"WITHOUT WARRANTY|\bliab(?:le|ility)\b|\bcopyright holders?\b|\bterms of use\b", re.IGNORECASE
 )
 _SALES: Final = re.compile(r"\bunsubscribe\b|\bcookies\b|\bprivacy policy\b", re.IGNORECASE)
-# With a hint each, without which the pattern, which takes twenty times as long, finds nothing.
+# Each has a hint; without one in the text, its pattern, which takes twenty times as long, cannot
+# match.
 _KINDS_OF_TEXT: Final = (
     (
         "help",
@@ -85,12 +86,12 @@ _FOREIGN: Final = re.compile(
 
 
 class Passage(NamedTuple):
-    """One sentence as it was said, without markup, and what stands around it.
+    """One sentence as it was said, without markup, and its surroundings.
 
-    ``at`` is where in the sentence the place is. ``shapes`` are words like ``code``, ``comment``,
-    ``log``, ``help`` and ``done``; ``key`` is the name that a value of JSON has. ``before`` and
-    ``after`` are the characters next to what was found, as they stand in the text, and ``around``
-    is more of it.
+    ``at`` is the place within the sentence. ``shapes`` are words such as ``code``, ``comment``,
+    ``log``, ``help`` and ``done``; ``key`` is the name of a JSON value. ``before`` and ``after``
+    are the characters next to the match, as they stand in the text, and ``around`` is a wider part
+    of it.
     """
 
     sentence: str
@@ -131,7 +132,7 @@ class _Line:
 
 
 def passage(text: str, start: int, end: int, *, fenced: bool = False) -> Passage:
-    """Return the sentence that holds ``text[start:end]``, and what stands around it."""
+    """Return the sentence that contains ``text[start:end]``, and its surroundings."""
     low, high = max(0, start - REACH), min(len(text), end + REACH)
     window = text[low:high]
     begin = window.rfind("\n", 0, start - low) + 1
@@ -155,7 +156,7 @@ def passage(text: str, start: int, end: int, *, fenced: bool = False) -> Passage
 
 
 def kind_of_text(around: str) -> set[str]:
-    """Return what kind of text a passage is from, where that is known: help, legal, sales."""
+    """Return the kind of text that a passage is from, if it is known: help, legal, sales."""
     folded = around.lower()
     return {
         name
@@ -165,7 +166,7 @@ def kind_of_text(around: str) -> set[str]:
 
 
 def quoted(text: str, start: int, end: int) -> tuple[int, int, str] | None:
-    """Return the span and the key of the text in quotes, as in JSON or CSV, that a place is in."""
+    """Return the span and the key of the quoted text, as in JSON or CSV, around a place."""
     low = max(text.rfind("\n", max(0, start - REACH), start) + 1, start - REACH, 0)
     high = min(len(text), end + REACH)
     for mark in ('"', "'"):
@@ -183,7 +184,7 @@ def quoted(text: str, start: int, end: int) -> tuple[int, int, str] | None:
 
 
 def unescaped(text: str) -> str:
-    r"""Return a text with ``\n``, ``\"`` and the like as what they stand for."""
+    r"""Return a text with ``\n``, ``\"`` and the like replaced by what they stand for."""
     if "\\" not in text:
         return text
 
@@ -197,7 +198,7 @@ def unescaped(text: str) -> str:
 
 
 def is_foreign(path: str) -> bool:
-    """Return whether a path is that of a dependency, or of what was built."""
+    """Return whether a path belongs to a dependency or to build output."""
     return _FOREIGN.search(path) is not None
 
 
@@ -303,7 +304,7 @@ def _joined(window: str, line: _Line, place: int, shapes: set[str]) -> tuple[str
     first = window.rfind("\n", 0, place) + 1
     rest = window[line.begin + len(line.text) + 1 :].split("\n")[:6]
     text = _with_following(line.text, window[first : line.begin] + line.text, rest, shapes)
-    # What begins with a mark is an entry of a list, or what somebody else says.
+    # A line that begins with a mark is an entry of a list, or somebody else's words.
     if line.begin > first or shapes & {"log", "comment", "diff"}:
         return text, 0
     return _with_earlier(text, window[:first].split("\n")[:-1][-4:])

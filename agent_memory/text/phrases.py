@@ -1,4 +1,4 @@
-"""Phrases as patterns, and those that several of the tables have in common."""
+"""Phrases as patterns, and the phrases that several tables share."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Final
 
 
 def any_of(phrases: str) -> str:
-    """Return a pattern for any of some phrases, one a line."""
+    """Return a pattern that matches any of some phrases, one per line."""
     return "(?:" + "|".join(line.strip() for line in phrases.strip().splitlines()) + ")"
 
 
 def words_of(words: str) -> str:
-    """Return a pattern for any of some words."""
+    """Return a pattern that matches any of some words."""
     return "(?:" + "|".join(words.split()) + ")"
 
 
 def pattern(text: str) -> re.Pattern[str]:
-    """Compile a pattern in which an apostrophe may be of either kind."""
+    """Compile a pattern in which an apostrophe matches either kind."""
     return re.compile(text.replace("'", "['\u2019]"), re.IGNORECASE)
 
 
@@ -26,9 +26,9 @@ HAVE_A: Final = (
     "have (?:fun|an? (?:look|go|try|seat|think|chat|talk|rest|break|day|good|great|nice|safe|lovely"
     "|wonderful|fantastic|amazing|awesome|happy|merry|blast|pleasant|restful|peaceful))"
 )
-"""A wish or an order; "Have a cat" tells something."""
+"""A wish or an order; but "Have a cat" states a fact."""
 TAKE_CARE: Final = rf"take care(?! of (?!{POINTING}|your))"
-"""Of the cat, it tells something."""
+"""But "take care of the cat" states something."""
 NO_KIND: Final = words_of(
     """
     a an the this that these those it them me us my your our his her their some more one two three

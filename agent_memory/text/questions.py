@@ -1,4 +1,4 @@
-"""What a question in English asks for."""
+"""What an English question asks for."""
 
 import re
 from itertools import islice, pairwise
@@ -14,7 +14,7 @@ _AUXILIARIES: Final = frozenset(
 _NO_PLURALS: Final = ("'s", "\u2019s", "ss", "us", "is", "as")
 _PLURALS: Final = frozenset(["children", "men", "people", "women"])
 _ASKED: Final = 300
-"""Words of a text that are looked at: a question that somebody asks has fewer."""
+"""Words of a text that are examined: a real question has fewer."""
 
 
 def asks_for_several(question: str) -> bool:
@@ -26,7 +26,7 @@ def asks_for_several(question: str) -> bool:
     words = [match[0].lower() for match in islice(_WORDS.finditer(question), _ASKED)]
     if ("how", "many") in pairwise(words):
         return True
-    is_named = False  # "which" or "what" was said, and no verb yet
+    is_named = False  # "which" or "what" occurred, and no verb yet
     for noun, verb in pairwise(words):
         is_named = noun in _WHICH or (is_named and noun not in _AUXILIARIES)
         if is_named and verb in _AUXILIARIES and _is_plural(noun):

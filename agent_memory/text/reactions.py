@@ -1,6 +1,6 @@
-"""Reactions: what is said of what was just said, done or answered, and holds no longer than that.
+"""Reactions: comments on what was just said, done or answered, with no meaning beyond that.
 
-A clause with a name, an amount, a day or a reason tells something, whatever it looks like.
+A clause with a name, an amount, a day or a reason is not one, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _OPINION: Final = pattern(
         """
     )
 )
-"""What is thought of what was said, and tells something where more is said with it."""
+"""An opinion on what was said; with more words behind it, it states something."""
 _ADDRESSED: Final = frozenset("you your youre it this".split())
 _LITTLE_SAID: Final = frozenset(
     """
@@ -62,7 +62,7 @@ _LITTLE_SAID: Final = frozenset(
     """.split()
 )
 _TELLING_WORDS: Final = 2
-"""Words behind an opinion that say what it is about: "It is best to deploy from main"."""
+"""This many words after an opinion say what it is about: "It is best to deploy from main"."""
 _REACTION: Final = pattern(
     any_of(
         rf"""
@@ -84,7 +84,7 @@ _REACTION: Final = pattern(
     )
 )
 _TOLD: Final = pattern(r"\b(?:I|I'm|I've|my|we|our)\b|\d")
-"""What a reaction has no word of. "What a day I had" tells something."""
+"""A mere reaction has none of these words. "What a day I had" states something."""
 _RESULT: Final = words_of(
     """
     output result answer response reply code test tests link build script page table text function
@@ -98,7 +98,7 @@ _BETWEEN: Final = words_of(
     """
 )
 _WHERE: Final = words_of("on in at with by under after before every each")
-"""What follows "runs" where it tells of a property: "The script runs every night"."""
+"""What follows "runs" if it states a property: "The script runs every night"."""
 _VERDICT: Final = any_of(
     rf"""
     works?|worked|working|runs?(?! {_WHERE}\b(?! my\b))|compiles?|helps?|helped|fail(?:s|ed|ing)?
@@ -118,11 +118,11 @@ _TO_ASSISTANT: Final = any_of(
 )
 _ANSWERED: Final = rf"(?:it|this|that|(?:the|your|my) (?:\w+ )?{_RESULT})"
 _SAID: Final = "(?:meant(?: for| about)?|said|(?:asked|asking|talking) (?:for|about))"
-"""What one asked an assistant for; "I asked my boss" and "I was talking to Ann" tell something."""
+"""A request to an assistant; "I asked my boss" and "I was talking to Ann" state something."""
 _OWN: Final = r"(?:that )?(?:my|our) (?:\S+ ){1,3}(?:is|are) "
-"""What one says of what is one's own: "I meant my email is …" tells it."""
+"""A statement about something of one's own: "I meant my email is …"."""
 _NO_DAY: Final = r"(?!.*\d(?:st|nd|rd|th|[ap]m|[.:/-]\d))"
-"""No day or time behind it."""
+"""No day or time after it."""
 _FAULT: Final = words_of("error errors exception exceptions warning warnings traceback failure")
 _SEE: Final = "(?:still |just )?(?:get|got|getting|see|seeing)(?! rid)"
 _HELP: Final = "(?:help|options|examples|details)"
@@ -133,7 +133,7 @@ _NO_MORE: Final = (
     r"|file|line|step|way|place|order|console|terminal|logs?|something|everything|anything|side"
     r"|when I (?:run|try|do|open)|\d{1,3})\b)*+\W*$"
 )
-"""Nothing behind it but what was just done or answered."""
+"""Nothing after it but what was just done or answered."""
 _DETAIL: Final = pattern(
     r"(?<=\w )(?-i:[A-Z])\w+(?= \w)|\bour\b"
     r"|\b(?:to|by|for|from|with|of|at|in|on|than|and|are|is|was|'re|called|named|call)"
@@ -142,7 +142,7 @@ _DETAIL: Final = pattern(
     r"|(?:if|when|while) (?!I\b|you\b|it\b))\b"
     r"|\b\d{3}|[$\u20ac\u00a3]\d|\d(?:st|nd|rd|th|[ap]m|[.:/-]\d)"
 )
-"""A name, a reason, a condition, an amount or a day: what a verdict about an answer has not."""
+"""A name, a reason, a condition, an amount or a day; a verdict about an answer has none."""
 _OF_THE_EXCHANGE: Final = pattern(
     any_of(
         rf"""
@@ -160,11 +160,11 @@ _OF_THE_EXCHANGE: Final = pattern(
         """
     )
 )
-"""What is said about what was just done or answered, and holds no longer than that."""
+"""A remark about what was just done or answered, which is of no lasting use."""
 
 
 def is_reaction(clause: str) -> bool:
-    """Return whether a clause reacts to what was said, or is about what was just answered."""
+    """Return whether a clause reacts to what was just said, or is about what was just answered."""
     if _OF_THE_EXCHANGE.match(clause):
         return clause.isupper() or _DETAIL.search(clause) is None
     if opinion := _OPINION.match(clause):

@@ -1,6 +1,6 @@
-"""Words that people write in two ways: short and whole, British and American.
+"""Words that people write in two ways: short or in full, British or American.
 
-Pure. Nothing here knows which words there are: whoever asks keeps those that stand in the store.
+Pure. Nothing here knows which words exist: the caller keeps those that the store has.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ _SPELT: Final = tuple(
         (r"enc(?=e)", "ens", r"ens(?=e)", "enc"),  # "licence"
     )
 )
-"""What British English writes otherwise than American, and the other way round."""
+"""Differences between British and American spelling, in both directions."""
 
 
 def same_words(word: str) -> set[str]:
-    """Return how a word in small letters is written too: "repository" for "repo", "color"."""
+    """Return the other spellings of a lower-case word: "repository" for "repo", "color"."""
     table = _table()
     bases = (word, word.removesuffix("s"), f"{word.removesuffix('ies')}y")
     forms = {form for base in bases for form in table.get(base, ())}
@@ -59,6 +59,6 @@ def _table() -> dict[str, set[str]]:
     for group in _SHORT.split():
         short, *whole = group.split("/")
         table.setdefault(short, set()).update(whole)
-        for form in whole:  # a document is no documentation, though "doc" is either
+        for form in whole:  # "document" is not "documentation", though "doc" can be either
             table.setdefault(form, set()).add(short)
     return table

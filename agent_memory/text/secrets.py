@@ -1,9 +1,9 @@
-"""Keys, tokens and passwords in a text: where they stand. Nothing here keeps or shows one.
+"""Finds keys, tokens and passwords in a text. Nothing here keeps or shows one.
 
-They are known by the formats of well-known services (``FORMATS``), or by what they are
-called: ``password: …``, ``API_KEY=…``, ``{"client_secret": "…"}``. A value of the second sort must
-look made up: an ordinary word, a placeholder and a variable's name are none. So a password that is
-a plain word is not noticed in a text, nor is one that is not called so.
+They are recognised by the formats of well-known services (``FORMATS``), or by their names:
+``password: …``, ``API_KEY=…``, ``{"client_secret": "…"}``. A value found by name must look made up:
+ordinary words, placeholders and names of variables do not count. So a password that is a plain
+word, or that is not labelled, is not noticed.
 """
 
 import re
@@ -13,11 +13,11 @@ from typing import Final, NamedTuple
 
 
 class Format(NamedTuple):
-    """One kind of secret: one of ``hints`` stands in it, and ``pattern`` finds all of it.
+    """One kind of secret. It contains one of ``hints``, and ``pattern`` matches all of it.
 
-    If the pattern has a group, that is the secret, and what is around it is not; a placeholder in
-    it is none, unless the group is named ``whole``. ``needs`` is a pattern without which what was
-    matched is no secret.
+    If the pattern has a group, the group is the secret and the rest is context. A placeholder in
+    the group is not a secret, unless the group is named ``whole``. A match without ``needs``, a
+    pattern, is not a secret either.
     """
 
     kind: str
@@ -26,11 +26,11 @@ class Format(NamedTuple):
     needs: str = ""
 
 
-# In front of a token, and behind one whose end is not plain: `risk-` is no `sk-`.
+# Before a token, and after one without a clear end: `risk-` is not `sk-`.
 _FROM: Final = r"(?<![A-Za-z0-9])"
 _TO: Final = r"(?![A-Za-z0-9])"
 _A_DIGIT: Final = r"\d"
-# From where a run of a token's characters begins, so that each run is gone through once.
+# Starts at the beginning of a run of a token's characters, so that each run is scanned once.
 _JWT: Final = (
     r"(?<![\w-])(?>[\w-]*?(?<![A-Za-z0-9])(?=eyJ))"
     r"(?P<whole>eyJ[\w-]{10,}+\.eyJ[\w-]{10,}+(?:\.[\w-]++)+)"
@@ -118,27 +118,27 @@ FORMATS: Final = (
     Format("Alibaba key", ("LTAI",), _FROM + r"LTAI[A-Za-z0-9]{16,26}" + _TO, _A_DIGIT),
     Format("Doppler token", ("dp.",), _FROM + r"dp\.[a-z]{2,6}\.(?:\w+\.)?[A-Za-z0-9]{40,}"),
 )  # fmt: skip
-"""What keys and tokens of well-known services look like.
+"""Patterns for keys and tokens of well-known services.
 
-A pattern is tried only where one of its hints stands in a text, so that a text without any costs
-but the looking for those. Lengths are the least that a service gives out, and have no upper bound:
-a format that grows is still found whole.
+A pattern is tried only if a text contains one of its hints, so that a text without any costs only
+the search for hints. Lengths are the minimum that a service issues, and have no upper bound: a
+format that grows is still found in full.
 
-Every pattern takes time linear in the length of the text: none looks ahead, or goes back, over
-characters from which another match may begin. A look-ahead for a digit took 11 s for 100,000
-characters of ``sk-sk-sk-``: what a match must hold is looked for in the match (``needs``).
+Every pattern takes time linear in the length of the text: none looks ahead, or backtracks, over
+characters at which another match may begin. A look-ahead for a digit took 11 s for 100,000
+characters of ``sk-sk-sk-``: what a match must contain is checked in the match (``needs``).
 """
-"""Most telling first: where two overlap, the first names the kind."""
+"""Most specific first: if two overlap, the first names the kind."""
 
 
-_PASSWORD: Final = "password"  # noqa: S105 - what it is called
+_PASSWORD: Final = "password"  # noqa: S105 - the name of the kind
 _KEY: Final = "API key or token"
 MASK: Final = "[masked: "
-"""How what stands in place of a secret begins."""
+"""The beginning of the text that replaces a secret."""
 
 
 class SecretSpan(NamedTuple):
-    """Where a secret stands in a text, from ``start`` to before ``end``, and what it is."""
+    """The position of a secret in a text, from ``start`` to before ``end``, and its kind."""
 
     start: int
     end: int
@@ -146,9 +146,9 @@ class SecretSpan(NamedTuple):
 
 
 def find_secrets(text: str, *, any_case: bool = False) -> list[SecretSpan]:
-    """Return where secrets stand in a text, in order; they do not overlap.
+    """Return the positions of secrets in a text, in order and without overlaps.
 
-    With ``any_case`` those are found too whose case was changed.
+    ``any_case`` also finds secrets whose case was changed.
     """
     spans = _by_format(text, any_case=any_case)
     spans += _by_name(text)
@@ -156,15 +156,15 @@ def find_secrets(text: str, *, any_case: bool = False) -> list[SecretSpan]:
 
 
 def may_hold_secrets(text: str, *others: object) -> bool:
-    """Return whether secrets must be looked for in a text, and in the texts and keys of others.
+    """Return whether a text, or the texts and keys in ``others``, must be searched for secrets.
 
-    Those are data, or JSON. Most hold nothing that a secret cannot be without, and that is quick to
-    tell of all together.
+    ``others`` are data or JSON. Most contain nothing that every secret has, which is quick to tell
+    for all of them together.
     """
     written = "\n".join(
         [other.replace('"', " ") if isinstance(other, str) else str(other) for other in others]
     )
-    # Where a text ends in it, what is escaped there hides.
+    # Escapes hide characters, so nothing can be ruled out.
     if "\\" in written:
         return True
     whole = f"{text}\n{written}"
@@ -176,12 +176,12 @@ def may_hold_secrets(text: str, *others: object) -> bool:
 
 
 def mask_secrets(text: str) -> str:
-    """Return a text with ``[masked: GitHub token]`` and the like in place of secrets."""
+    """Return a text with secrets replaced by ``[masked: GitHub token]`` and the like."""
     return replace_spans(text, find_secrets(text), mask_of)
 
 
 def replace_spans(text: str, spans: Iterable[SecretSpan], mask: Callable[[str], str]) -> str:
-    """Return a text with spans replaced by the mask of their kind. They must be in order."""
+    """Return a text with spans, in order, replaced by the mask for their kind."""
     pieces = []
     end = 0
     for span in spans:
@@ -191,12 +191,12 @@ def replace_spans(text: str, spans: Iterable[SecretSpan], mask: Callable[[str], 
 
 
 def mask_of(kind: str) -> str:
-    """Return what stands in place of a secret: no scanner of this library takes it for one."""
+    """Return the replacement for a secret; no scanner of this library takes it for a secret."""
     return f"{MASK}{kind}]"
 
 
 def merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
-    """Put spans in order and make one of those that overlap, of the kind that was given first."""
+    """Sort spans and join those that overlap, keeping the kind that was given first."""
     ranked = sorted((span.start, rank, span) for rank, span in enumerate(spans))
     merged: list[tuple[int, SecretSpan]] = []
     for _, rank, span in ranked:
@@ -214,7 +214,7 @@ def merge_spans(spans: Iterable[SecretSpan]) -> list[SecretSpan]:
 
 _HINTS: Final = tuple((hint, number) for number, form in enumerate(FORMATS) for hint in form.hints)
 _SHORTEST: Final = 20
-"""Characters that every format but an address has at least, without white space between."""
+"""The fewest characters, without white space, of every format except an address."""
 
 
 @cache
@@ -228,7 +228,7 @@ def _long_word() -> re.Pattern[str]:
 
 def _by_format(text: str, *, any_case: bool) -> list[SecretSpan]:
     if "://" not in text and _long_word().match(text) is None:
-        return []  # as most texts: looking for 80 hints takes four times as long
+        return []  # as most texts do: searching for 80 hints takes four times as long
     hints = _folded_hints() if any_case else _HINTS
     numbers = {number for hint, number in hints if hint in text}
     return [
@@ -266,22 +266,22 @@ _PASSWORDS: Final = (
 )  # fmt: skip
 _KEYS: Final = ("secret", "token", "credentials", "credential")
 _WHOLE_WORDS: Final = ("pass", "pwd")
-"""Those that are a password's name only where no letter stands before them."""
+"""These name a password only without a letter before them."""
 _OF_KEYS: Final = (
     "api", "access", "secret", "private", "encryption", "signing", "master", "account", "auth",
     "service", "shared", "client", "deploy", "license", "app",
 )  # fmt: skip
-"""What stands before "key" in the name of a secret one."""
+"""Words before "key" that make it the name of a secret."""
 _BARE: Final = ("bearer", "basic")
 _NAMES: Final = (*_PASSWORDS, *_WHOLE_WORDS, *_KEYS, "key", *_BARE)
-"""A longer one stands before those that it begins with: the first that fits is taken."""
+"""A longer name comes before its own prefixes: the first match is taken."""
 _SHORTEST_NAMES: Final = tuple(
     name for name in _NAMES if not any(other in name for other in _NAMES if other != name)
 )
-"""Where none of these is, none of the others is."""
+"""If none of these occurs, none of the others does."""
 _SHORTEST_ASCII_NAMES: Final = tuple(filter(str.isascii, _SHORTEST_NAMES))
 _HEAD: Final = 40
-"""Characters before a name that tell what it is the name of."""
+"""Characters before a name that show what it names."""
 
 
 @cache
@@ -312,14 +312,14 @@ def _is_type(head: str) -> bool:
     return "::" in head[start + 1 :] or head.startswith("arn:", start + 1)
 
 
-# Of the same name: PASSWORD_1, api_key_prod.
+# A suffix of the name: PASSWORD_1, api_key_prod.
 _SUFFIX: Final = r"(?:_?\d{1,2}|[_-](?:prod|production|dev|test|stage|staging|live|value))?"
-# Up to six words about whose it is may stand between a name and its value.
+# Up to six words about the owner may come between a name and its value.
 _WHOSE: Final = (
     r"(?:\s(?:for|of|on|in|at|für|von|vom|zu|du|de|del|para|pour|do|da)(?:\s[^\s:=]{1,30}){1,6}?)?"
 )
 _SIGN: Final = (
-    r"(?:[\"'`]?\]?\s{0,3}(?::=|=>|->|==?|[:：])\s{0,3}"  # noqa: RUF001 - the colon of Chinese
+    r"(?:[\"'`]?\]?\s{0,3}(?::=|=>|->|==?|[:：])\s{0,3}"  # noqa: RUF001 - the Chinese colon
     r"|\s(?:(?:has been|is|was|lautet|ist|est|es|é)(?:\s(?:now|still|jetzt|nun|maintenant|ahora"
     r"|agora))?(?:\s(?:(?:changed|reset|set)\s)?to)?|(?:(?:changed|reset|set)\s)?to)(?:\s?:)?\s)"
 )
@@ -357,7 +357,7 @@ def _by_name(text: str) -> list[SecretSpan]:
     """Return the values of telling names that look like secrets."""
     folded = _folded(text)
     spans: list[SecretSpan] = []
-    if any(map(folded.__contains__, _SHORTEST_NAMES)):  # as in few texts
+    if any(map(folded.__contains__, _SHORTEST_NAMES)):  # few texts have one
         spans += _after(text, folded, _any_name().finditer(folded))
     if "curl" in folded:
         spans += _after(text, folded, _curl_user().finditer(text))
@@ -373,7 +373,7 @@ def _folded(text: str) -> str:
 
 
 _TAIL: Final = 650
-"""Characters after a name among which its value stands, and more than the patterns look at."""
+"""Characters after a name that contain its value, and more than the patterns look at."""
 _MOST_JUDGED: Final = 1_000
 
 
@@ -410,7 +410,7 @@ def _value_of(around: str, head: str, name: str) -> SecretSpan | None:
     ``around`` is what stands around the name: ``head`` before it, in small letters. A value without
     quotes that reaches to the end of it may go on.
     """
-    is_user = name not in _NAMES  # of curl
+    is_user = name not in _NAMES  # curl's option for a user
     if not is_user and not _is_telling(name, head):
         return None
     end = len(head) + len(name)
@@ -421,7 +421,7 @@ def _value_of(around: str, head: str, name: str) -> SecretSpan | None:
     if tail is None:
         return None
     group = tail.lastindex or 0
-    value = tail[group] if group != 4 else _unquoted(tail[group])  # the fourth has no quotes
+    value = tail[group] if group != 4 else _unquoted(tail[group])  # the fourth is unquoted
     is_password = is_user or name in _PASSWORDS or name in _WHOLE_WORDS
     kind = _kind_of(value, is_password=is_password)
     if kind is None:
@@ -453,7 +453,7 @@ def _unquoted(value: str) -> str:
 
 
 # What looks made up -------------------------------------------------------------------------
-# As texts: they are compiled when a telling name is first seen.
+# Texts: they are compiled when a telling name is first seen.
 
 _PLACEHOLDER: Final = (
     r"(?i)^[<${%(\[]|^(.)\1*$|example|placeholder|change.?me|^your|your[_-]|redact|masked|dummy"
@@ -475,7 +475,7 @@ _PARTS: Final = r"[^A-Za-z0-9]+"
 
 
 def kind_of(name: str, value: str) -> str | None:
-    """Return what a value is that is called so in data, ``None`` if it is no secret."""
+    """Return the kind of secret of a named value in data, or ``None`` if it is not one."""
     folded = _folded(name[-2 * _HEAD :])
     for match in _any_name().finditer(folded):
         word, head = match[0], folded[: match.start()]
@@ -493,7 +493,7 @@ def _kind_of(value: str, *, is_password: bool) -> str | None:
 
 
 def is_made_up_password(value: str) -> bool:
-    """Return whether a value of a password's name looks like a password, not like a word."""
+    """Return whether the value of something called a password looks like one, not like a word."""
     if len(value) < 6 or " " in value or _is_ordinary(value):
         return False
     if value.isdigit():
@@ -505,7 +505,7 @@ def is_made_up_password(value: str) -> bool:
 
 
 def is_made_up_key(value: str) -> bool:
-    """Return whether a value of a key's name looks like a key."""
+    """Return whether the value of something called a key looks like one."""
     if _is_ordinary(value):
         return False
     if re.fullmatch(_KEY_TEXT, value):

@@ -1,4 +1,4 @@
-"""Texts as sentences: English and most other languages by their stops, Chinese and Japanese too."""
+"""Splits texts into sentences: by full stops in most languages, in Chinese and Japanese too."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 _STOP: Final = re.compile(
     r"(?<![.!?…])[.!?…]++[\"'”’)\]*_]*+(?=\s|\Z)"  # noqa: RUF001 - quotation marks
-    r"|[。！？｡]++[」』”’）]*+"  # noqa: RUF001 - the stops of Chinese and Japanese
+    r"|[。！？｡]++[」』”’）]*+"  # noqa: RUF001 - Chinese and Japanese full stops
     r"|\n+"
 )
 _TITLES: Final = (
@@ -19,7 +19,7 @@ _SHORT: Final = r"e\.g|i\.e|vs|cf|approx|fig|al|ca|z\.B|bzw|bspw|vgl|inkl|exkl|g
 _BEFORE_A_NUMBER: Final = (
     "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec|okt|dez|no|nr|núm|tel|sec|ch|vol|pp|pág"
 )
-# What may end a sentence all the same: "… at 5.", "… at 5 p.m.", "… and so on, etc."
+# What may still end a sentence: "… at 5.", "… at 5 p.m.", "… and so on, etc."
 _ABBREVIATED: Final = re.compile(
     rf"(?:^|[\s(])(?:{_TITLES}|{_SHORT}"
     rf"|(?P<may_end>etc|usw|jr|inc|ltd|corp|co|uu|mio|mrd|{_BEFORE_A_NUMBER}"
@@ -32,8 +32,9 @@ _NO_NAME: Final = re.compile(
     r"\s+(?:I|You|He|She|It|We|They|This|That|These|Those|There|The|My|Your|His|Her|Our|Their|Its|Do"
     r"|Does|Did|Is|Are|Has|Have|Can|Could|Would|Should|What|Where|When|Who|Why|How|Which|And|But)\b"
 )
-# German has a capital behind the stops of "am 5. Mai", "im 3. Stock" and "5 Mio. Euro". What may
-# follow is listed: any other capital begins a sentence ("Ich bleibe bis zum 15. Passt dir das?").
+# German has a capital after the stops of "am 5. Mai", "im 3. Stock" and "5 Mio. Euro". The words
+# that may follow are listed: any other capital begins a sentence ("Ich bleibe bis zum 15. Passt dir
+# das?").
 _MONTHS: Final = r"Jan(?:uar)?|Jänner|Feb(?:ruar)?|März|Mai|Juni|Juli|Okt(?:ober)?|Dez(?:ember)?"
 _ALSO_ENGLISH: Final = r"April?|Aug(?:ust)?|Sept?(?:ember)?|Nov(?:ember)?"
 _COUNTED: Final = (
@@ -51,7 +52,7 @@ _GOES_ON: Final = tuple(
         ("(?:Mio|Mrd)", "Euro|Dollar|Franken|EUR|USD|CHF|Menschen|Einwohner"),
     )
 )
-# The number of "3. Mai" is no mark of a list.
+# The number of "3. Mai" is not a list marker.
 _LISTED: Final = re.compile(
     r"^\s*(?:[-*•–]\s+|\+\s+(?!\d)"  # noqa: RUF001
     rf"|\d{{1,3}}[.)]\s+(?!(?:{_MONTHS}|{_ALSO_ENGLISH})\b))"
@@ -62,17 +63,17 @@ _HOW: Final = re.compile(
     r"\W{0,3}(?:(?:how )?to \w+ [^.!?\n]{1,80}[,:]\s|(?!https?:)\w[^.!?,;:\n]{1,40}: [^\n])",
     re.IGNORECASE,
 )
-"""How a text begins that tells how: "To reset it, hold the button", "Soup: boil a carrot"."""
+"""How instructions begin: "To reset it, hold the button", "Soup: boil a carrot"."""
 _NEXT_LETTER: Final = re.compile(r" *(\S)")
 _JOINT: Final = re.compile(r"([,;]\s+(?:(?:and|but)\s+)?|\s+(?:and|but)\s+)", re.IGNORECASE)
-"""Between clauses, and between the things of a list."""
+"""The joints between clauses, and between the items of a list."""
 _HAS_WORD: Final = re.compile(r"\w")
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text, each on one line; a line break ends one too.
+    """Return the sentences of a text, each on one line; a line break ends a sentence.
 
-    Nothing is left out but white space, marks of lists, and what has no letter or digit.
+    Only white space, list markers, and parts without a letter or digit are left out.
     """
     parts = (" ".join(text[begin:end].split()) for begin, end in sentence_spans(text))
     bare = (_LISTED.sub("", part).strip() for part in parts)
@@ -80,18 +81,17 @@ def sentences(text: str) -> list[str]:
 
 
 def tells_steps(text: str) -> bool:
-    """Return whether a text has a list below a line, or begins by telling how something is done."""
+    """Return whether a text has a list below a line, or begins by saying how something is done."""
     lines = [line for line in text.split("\n") if line.strip()]
     listed = [_LISTED.match(line) is not None for line in lines]
     return (sum(listed) > 1 and not listed[0]) or _HOW.match(text) is not None
 
 
 def with_lists_joined(text: str) -> str:
-    """Return a text in which a list of words stands behind the line that it belongs to.
+    """Return a text in which a list of words follows the line that it belongs to.
 
-    "My allergies:", and "- nuts" and "- cow milk" below it, is "My allergies: nuts, cow milk". So
-    is a list below a heading. A list with something in it that may say something alone stays as it
-    is.
+    "My allergies:" with "- nuts" and "- cow milk" below becomes "My allergies: nuts, cow milk". The
+    same is done below a heading. A list with an item that may stand alone is left as it is.
     """
     lines: list[str] = []
     below: list[str] = []
@@ -132,7 +132,7 @@ def _take_list(lines: list[str], below: Sequence[str]) -> None:
 
 
 def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each sentence of a text begins and ends, one after the other, all of the text."""
+    """Yield the start and end of each sentence, one after the other, covering the whole text."""
     begin = 0
     for stop in _STOP.finditer(text):
         if stop[0] == "." and not _may_end(text, stop):
@@ -161,13 +161,13 @@ def _may_end(text: str, stop: re.Match[str]) -> bool:
 
 
 def clauses(sentence: str) -> list[tuple[str, str]]:
-    """Return the clauses of a sentence, each behind what joins it to the one before."""
+    """Return the clauses of a sentence, each after the word that joins it to the one before."""
     pieces = ["", *_JOINT.split(sentence)]
     return list(zip(pieces[::2], pieces[1::2], strict=True))
 
 
 def fitting(text: str, longest: int) -> list[str]:
-    """Return a text in pieces of ``longest`` characters at most, cut between sentences or words."""
+    """Return a text in pieces of at most ``longest`` characters, cut between sentences or words."""
     pieces: list[str] = []
     rest = text.strip()
     while len(rest) > longest:

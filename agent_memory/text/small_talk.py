@@ -1,8 +1,8 @@
-"""Words and phrases that say nothing to keep, by language: tables that anybody may extend.
+"""Words and phrases with nothing worth keeping, by language: tables that anybody may extend.
 
-A clause that is made of these alone is empty. Phrases stand between commas, in small letters;
-accents, apostrophes and marks do not count, nor how often a letter is repeated. A phrase belongs
-here when it says nothing about anybody, whatever was said before it: "I'm a vegetarian" does not.
+A clause made of these alone is empty. Phrases are separated by commas, in lower case; accents,
+apostrophes, punctuation and repeated letters do not matter. A phrase belongs here if it says
+nothing about anybody, whatever was said before it: "I'm a vegetarian" does not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ totally, of course, for sure, you know, i mean, i guess, i think, to be honest, 
 in fact, just so you know, one more thing, gosh, hooray, yay, ugh, oops, oh no, oh well, however,
 great news, good news, amazing news, big news, bad news
 """
-"""What may stand before or within anything that is said, with or without a comma."""
+"""Words that may come before or within any utterance, with or without a comma."""
 
 SMALL_TALK: Final[dict[str, str]] = {
     "en": """
@@ -236,7 +236,9 @@ SMALL_TALK: Final[dict[str, str]] = {
     다음, 잠깐만, 잠깐만요, 안 돼요, 안 돼, 작동하지 않아요, 제발, 주세요
     """,
 }
-"""Greetings, thanks, assent, dissent, farewells, excuses, and orders to go on or to do it again."""
+"""Greetings, thanks, agreement, disagreement, farewells, apologies, and orders to go on or to do
+it again.
+"""
 
 _APOSTROPHES: Final = "'\u2019"
 _WORD: Final = re.compile(
@@ -245,31 +247,31 @@ _WORD: Final = re.compile(
 _REPEATED: Final = re.compile(r"(.)\1{2,}")
 _LAUGH: Final = re.compile(r"(?:a?(?:ha){2,}h?|(?:ja){2,}j?|(?:he){2,}h?|l+o+l+)")
 _WE_WILL: Final = re.compile(rf"we[{_APOSTROPHES}]ll", re.IGNORECASE)
-"""It is no "well", behind which an order may stand: "We'll send somebody tomorrow" is a promise."""
+"""Not a "well" that an order may follow: "We'll send somebody tomorrow" is a promise."""
 _BREAK: Final = re.compile(r"[\s,;:.!?\u2026\u2013\u2014\u3001\u3002\uff0c\uff01\uff1a)]+")
 _Phrases = dict[str, list[tuple[str, ...]]]
 
 
 class Word(NamedTuple):
-    """A word as it is compared with the tables, and where it ends in its text."""
+    """A word as it is compared with the tables, and its end in the text."""
 
     form: str
     end: int
 
 
 def words_said(text: str) -> list[Word]:
-    """Return the words of a text; of scripts without spaces, each character."""
+    """Return the words of a text; in scripts without spaces, each character."""
     return [Word(_form(match[0]), match.end()) for match in _WORD.finditer(text)]
 
 
 def is_made_of_small_talk(text: str) -> bool:
-    """Return whether a text is nothing but phrases of the tables."""
+    """Return whether a text consists of phrases in the tables alone."""
     words = words_said(text)
     return _run_of(words, _all_phrases()) == len(words)
 
 
 def opening_end(text: str) -> int:
-    """Return where what a text says begins: behind fillers, and behind phrases up to a comma."""
+    """Return where the content of a text begins: after fillers and phrases up to a comma."""
     words = words_said(text)
     end = 0
     place = 0

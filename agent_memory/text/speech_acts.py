@@ -1,7 +1,7 @@
-"""What a sentence does: it asks, orders, greets, reacts, supposes, denies, asks to remember.
+"""What a sentence does: ask, order, greet, react, suppose, deny, ask to remember.
 
-Both engines that decide which sentence is worth keeping, capture and the extraction of facts, go by
-this. Pure; the first 1,000 characters of a sentence tell: what goes on for longer is none.
+Both parts that decide which sentences are worth keeping, capture and fact extraction, rely on this.
+Pure. Only the first 1,000 characters of a sentence are looked at; nothing longer is a sentence.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agent_memory.text.reactions import is_reaction
 from agent_memory.text.small_talk import is_made_of_small_talk, opening_end, words_said
 
 _JUDGED: Final = 1_000
-"""Characters of a sentence that it is judged by."""
+"""Characters of a sentence that are used to judge it."""
 
 
 _OPENER: Final = (
@@ -46,10 +46,10 @@ _INTERROGATIVE: Final = pattern(
 )
 _QUESTION: Final = pattern(
     r"[?\uff1f][\s\"\x27\u201d)\]*_]*$"
-    r"|[\u5417\u5462\u5427\u304b][\u3002\s]*$"  # particles that ask, in Chinese and Japanese
+    r"|[\u5417\u5462\u5427\u304b][\u3002\s]*$"  # question particles of Chinese and Japanese
     rf"|{_OPENER}{_ASKING}"
 )
-# A question that tells something all the same.
+# A question that still states something.
 _TELLING: Final = pattern(
     rf"(?:{_OPENER}|[,;:]\s+(?:and |but |so )?)(?:did I (?:tell|mention)|have I told"
     r"|(?:do you )?(?:still )?remember (?:when|that) (?:I|we)"
@@ -71,7 +71,7 @@ _ORDER: Final = pattern(
     rf"|let me know|keep (?:me|it|up|going)|{TAKE_CARE}|{HAVE_A}|go on|stay \w+$"
     rf"|(?:use|do|keep|take) (?:{POINTING}|the (?:first|second|third|last|other|same)|option))\b"
 )
-# "Make that a budget of 900": what was said before is corrected.
+# "Make that a budget of 900" corrects what was said before.
 _MAKE_THAT: Final = pattern(
     r"^\W*make (?!.*\b(?:list|table|summary|essay|poem|story|text|outline|grid|array|words?|lines?"
     r"|sentences?|paragraphs?|columns?|rows?|items?|bullets?|points?|characters?|pages?)\b)"
@@ -94,7 +94,7 @@ _UNITS: Final = words_of(
     "g kg mg ml dl cl oz lbs? tsp tbsp cups? (?:tea|table)spoons? seconds? minutes? hours? days?"
     " weeks? months? years? km"
 )
-# "Add 200 g of flour", "Send the rent by Friday", "Repeat it in 3 months": a step, and a plan.
+# "Add 200 g of flour", "Send the rent by Friday", "Repeat it in 3 months": a step, and plans.
 _LATER: Final = pattern(
     r"^\W*(?:add|send|continue|run|repeat|put|move|finish|start|submit)\b"
     rf"(?!.*\b(?:me|here|this|that|about)\b).*?\b(?:{_TIME}"
@@ -113,7 +113,7 @@ _AGREED: Final = pattern(
     rf"|(?!(?:talk|speak|chat|see|try|continue|stop|wait)\b"
     rf"|(?:start|do)\s+(?:{POINTING}|over|with|now|{_TIME})\b)[^.!?]*\b{_TIME}\b)"
 )
-# "Call me Sam", "answer in German": how somebody wants to be spoken with.
+# "Call me Sam", "answer in German": how somebody wants to be addressed.
 _MANNER: Final = (
     r"(?:call me (?!back|later|again|when|if|at|on|tomorrow|tonight|now|stupid)\w|address me\b"
     r"|(?:speak|talk)(?: to me)?(?: in)? (?-i:[A-Z])\w|speak (?-i:[A-Z])\w"
@@ -127,7 +127,7 @@ _WANTED: Final = pattern(
     rf"^\W*I(?:'d| would)? (?:want|like|need) you to\b(?! {_MANNER})"
     r"(?! (?:know|remember) (?!(?:this|that|it|these|everything)(?:\W*$| for\b)|what\b|how\b)\w)"
 )
-# What is to hold from now on speaks of a kind: "every", "never", "instead of", "prices in francs".
+# A lasting rule is about a kind: "every", "never", "instead of", "prices in francs".
 _STANDING: Final = pattern(
     r"\b(?:always|never|every|each|any|anything|whenever|all(?! (?:of|the|this|that|these|those)\b)"
     r"|instead of|rather than|from now on|going forward|in future|in the future|by default"
@@ -145,8 +145,8 @@ _OF_A_KIND: Final = pattern(
     r"|(?<!me)\s+[^,;:]{1,60}? (?:when|if) (?:an?|the|we|there)\b"
     rf")(?!.*\b{POINTING}\b)"
 )
-"""What follows a verb where a kind is spoken of: "invoices to …", "with Bazel", "if a …"."""
-# A verb that names something orders nothing: "Update: I moved to Lisbon", "Test coverage is 84 %".
+"""What follows a verb that is about a kind: "invoices to …", "with Bazel", "if a …"."""
+# A verb used as a label is not an order: "Update: I moved to Lisbon", "Test coverage is 84 %".
 _HEADING: Final = words_of(
     "write show list help fix run check draft open read change update edit review test move finish"
     " start build install commit deploy merge format sort print add remove delete improve create"
@@ -156,17 +156,17 @@ _LABEL_OF: Final = words_of(
     "show list help fix run check draft open change update edit review test move finish start build"
     " install commit deploy merge format sort print push create improve make"
 )
-"""Nouns too: "Test results: negative" has a label, "Translate to French: cat" orders."""
+"""Also nouns: "Test results: negative" has a label, "Translate to French: cat" is an order."""
 _HAS_VERB: Final = words_of(
     "is are was were has had will must can cannot can't may should do does doesn't don't didn't did"
     " isn't aren't wasn't weren't due"
 )
-"""What stands behind a noun: "Test is", "Build server has"."""
+"""What follows a noun: "Test is", "Build server has"."""
 _TELLS_OF_THINGS: Final = words_of(
     "goes go takes took lives comes came gets starts started ends ended costs expires closes opens"
     " returns return follows lag lags landed went"
 )
-"""What tells of something behind two nouns: "Debug logs go to …"; "Fix returns" orders."""
+"""What follows two nouns in a statement: "Debug logs go to …"; "Fix returns" is an order."""
 _NO_NOUN: Final = words_of(
     """
     what why who whom whose which where when how if whether that because while until and or but sure
@@ -178,7 +178,7 @@ _DAY: Final = r"(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:days?)
 _TEXT: Final = words_of(
     "code text spelling grammar sentence sentences email paragraph essay error bug typo"
 )
-"""What a verb before it is to be done with: "Check spelling: …"."""
+"""The object of a verb in an order: "Check spelling: …"."""
 _IN_NAME: Final = pattern(
     rf"(?:-\w|\s*=|\s+of\b|(?<=update)\s+on\b|(?<=fix)\s+for\b|\s+{_HAS_VERB}\b"
     rf"|(?:{_OF_A_NAME}|(?<=check)\s+in|(?<=move)\s+to(?=\s+(?-i:[A-Z])))"
@@ -191,7 +191,7 @@ _IS_HEADING: Final = pattern(
     rf"(?:{_HEADING}(?:\([^()]{{0,40}}\))?!?:\s"
     rf"|{_LABEL_OF}(?:\s+(?!(?:{NO_KIND}|{_NO_NOUN}|{_TEXT})\b)[^\s,:;.!?]+){{1,3}}:\s+\S)"
 )
-# "- [ ] Send the invoice" is on somebody's list.
+# "- [ ] Send the invoice" is from somebody's list.
 _TICK_BOX: Final = re.compile(r"^\W{0,3}\[[ xX]?\]\s+\S")
 _KEPT_ORDER: Final = pattern(
     r"^\W*(?:please\s+)?(?:remember|don't forget|do not forget|note|keep in mind"
@@ -218,7 +218,7 @@ LEAD: Final = (
     r"^\W*(?:(?:also|and|so|ok|please|by the way|one more thing"
     r"|(?:can|could|will|would) you)[\s,:]+)*"
 )
-"""What may stand before an order: "Also, please …"."""
+"""What may come before an order: "Also, please …"."""
 _LABEL: Final = pattern(
     rf"{LEAD}(?:remember|don't forget|do not forget|keep in mind|note)"
     r"(?:\s+that\b|\s+this:|:|(?=\s+(?:I|we)\b))\s*"
@@ -227,7 +227,7 @@ _SUPPOSED: Final = pattern(
     r"\b(?:if|unless|would|could|might|(?-i:may)(?! \d)|maybe|perhaps|suppose|imagine|wish|hopes?"
     r"|want(?:s|ed)?|plan|used to)\b"
 )
-# Of names, "No Doubt" denies nothing.
+# In a name, as in "No Doubt", it denies nothing.
 _DENIED: Final = pattern(
     r"\b(?:(?-i:no)|not|never|nobody|none|neither|nor|hardly|no longer|\w+n't)\b"
 )
@@ -240,7 +240,7 @@ _IMAGE: Final = re.compile(r"^\[image: [^\]]*\]$")
 
 
 def is_asking(sentence: str) -> bool:
-    """Return whether a sentence has a question's form; a request to remember is no question."""
+    """Return whether a sentence has the form of a question; a request to remember has not."""
     tail = sentence[-_JUDGED:]
     if _ASKED_TO_REMEMBER.search(tail) or (_ASKED_FOR.match(tail) and is_standing(tail)):
         return False
@@ -250,12 +250,12 @@ def is_asking(sentence: str) -> bool:
 
 
 def is_question(sentence: str) -> bool:
-    """Return whether a sentence asks, and tells nothing."""
+    """Return whether a sentence only asks, and states nothing."""
     return is_asking(sentence) and not tells_by_asking(sentence)
 
 
 def tells_by_asking(sentence: str) -> bool:
-    """Return whether a question tells something: "Did I tell you that I got the job?".
+    """Return whether a question states something: "Did I tell you that I got the job?".
 
     So does "I'm allergic to nuts, can I eat this?".
     """
@@ -268,7 +268,7 @@ def tells_by_asking(sentence: str) -> bool:
 def is_order(sentence: str) -> bool:
     """Return whether a sentence orders something for now: "Explain why …", "Run the tests again".
 
-    What is to be done always, every time, or with all of a kind is no such order.
+    An order for always, for every time, or for everything of a kind is not one.
     """
     head = _without_opening(sentence[:_JUDGED])
     if _MAKE_THAT.match(head) or _AGREED.match(head) or _LATER.match(head):
@@ -305,21 +305,21 @@ def _foreign_words() -> frozenset[str]:
 
 
 def is_instruction(sentence: str) -> bool:
-    """Return whether a sentence says how something is to be done from now on."""
+    """Return whether a sentence says how something should be done from now on."""
     head = _without_opening(sentence[:_JUDGED])
     return _INSTRUCTION.match(head) is not None and not is_order(sentence)
 
 
 def is_standing(sentence: str) -> bool:
-    """Return whether a sentence speaks of what is to hold always, or of all of a kind."""
+    """Return whether a sentence is about what should always hold, or about everything of a kind."""
     return _STANDING.search(sentence[:_JUDGED]) is not None
 
 
 def is_small_talk(sentence: str) -> bool:
-    """Return whether a sentence says nothing to keep.
+    """Return whether a sentence has nothing worth keeping.
 
     Each of its clauses greets, thanks, reacts, asks, orders something for now, or is about what was
-    just answered. A clause that is none of these has content, whatever stands before it.
+    just answered. Any other clause is content, whatever stands before it.
     """
     head = sentence[:_JUDGED]
     if is_request_to_remember(sentence) or _TICK_BOX.match(head) or _IS_HEADING.match(head):
@@ -332,7 +332,7 @@ def is_small_talk(sentence: str) -> bool:
 
 
 def is_bare_name(sentence: str) -> bool:
-    """Return whether a sentence is one word that may name something, and says nothing alone."""
+    """Return whether a sentence is a single word that may be a name, and says nothing alone."""
     head = sentence[:_JUDGED]
     return _is_one_word(head) and not is_asking(head) and not _is_empty(head)
 
@@ -358,7 +358,7 @@ def _without_opening(text: str) -> str:
 
 
 def is_supposed(sentence: str) -> bool:
-    """Return whether a sentence supposes, wishes or plans: what it says need not be so."""
+    """Return whether a sentence supposes, wishes or plans, so that it need not be true."""
     return _SUPPOSED.search(sentence[:_JUDGED]) is not None
 
 
@@ -368,7 +368,7 @@ def is_denied(sentence: str) -> bool:
 
 
 def is_request_to_forget(text: str) -> bool:
-    """Return whether a text asks that something be forgotten, or says that somebody asked so."""
+    """Return whether a text asks to forget something, or says that somebody asked for it."""
     head = text[:_JUDGED]
     if _FORGET.match(head) is None:
         return False
@@ -380,13 +380,13 @@ def is_request_to_forget(text: str) -> bool:
 
 
 def is_request_to_remember(text: str) -> bool:
-    """Return whether a text asks that something be remembered, or forgotten."""
+    """Return whether a text asks to remember something, or to forget it."""
     head = text[:_JUDGED]
     return _KEPT_ORDER.match(head) is not None or _ASKED_TO_REMEMBER.search(head) is not None
 
 
 def without_request(sentence: str) -> str:
-    """Return a sentence without "Remember that" in front, as it is if nothing else is in it."""
+    """Return a sentence without a leading "Remember that", unless nothing else is in it."""
     match = _LABEL.match(sentence)
     if match is None:
         return sentence

@@ -1,4 +1,4 @@
-"""The words of a text that carry its meaning, cut down so that "loves" and "loved" are one."""
+"""The words that carry a text's meaning, shortened so that "loves" and "loved" are the same."""
 
 from __future__ import annotations
 

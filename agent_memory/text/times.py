@@ -1,6 +1,6 @@
-"""The times of day that a question speaks of, and how else they are written: "2:30 pm", "14:30".
+"""The times of day that a question mentions, and their other spellings: "2:30 pm", "14:30".
 
-Pure. Words are in small letters, as an index has them; those of a form stand side by side.
+Pure. Words are in lower case, as in an index; the words of one form stand side by side.
 """
 
 import re
@@ -10,22 +10,22 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 MOST_TIMES: Final = 4
-"""Of a text that is full of times, such as a log, only so many are read."""
+"""Of a text that is full of times, such as a log, only this many are read."""
 _MOST_CHARACTERS: Final = 10_000
 _WORDS: Final = re.compile(r"[^\W_]+")
 _HINT: Final = re.compile(r"\d\s?(?:[:.h]|[ap]\.?m|uhr)", re.IGNORECASE)
-"""What every text has that says a time, which most have not."""
+"""A quick test that every text with a time passes, and most texts do not."""
 
 
 class TimeOfDay(NamedTuple):
-    """A time of day: its words, and how others write it, "14 30" and "14h30" for "2:30 pm"."""
+    """A time of day: its words, and other spellings, "14 30" and "14h30" for "2:30 pm"."""
 
     words: tuple[str, ...]
     others: tuple[str, ...]
 
 
 def times_in(text: str) -> list[TimeOfDay]:
-    """Return the first times that a text says. One of an hour up to 12 may be in the afternoon."""
+    """Return the first times in a text. With an hour up to 12 it may be in the afternoon."""
     text = text[:_MOST_CHARACTERS]
     return list(islice(_times(text), MOST_TIMES)) if _HINT.search(text) else []
 
@@ -35,7 +35,7 @@ def _times(text: str) -> Iterator[TimeOfDay]:
         hour, minute = int(match["hour"]), int(match["minute"] or 0)
         after, sign = (match["after"] or "").lower(), (match["sign"] or "").lower()
         half = after[:1] if after[-1:] in ("m", ".") else ""
-        # "14.30" alone may be anything, and "8 h" is how long.
+        # "14.30" alone may be anything, and "8 h" is a duration.
         if hour > (12 if half else 23) or not (after or sign in (":", "h")):
             continue
         if half:

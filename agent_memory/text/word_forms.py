@@ -1,7 +1,7 @@
-"""The forms in which a word is written: misspelt, without its accents, irregular, as a part.
+"""The forms in which a word may be written: misspelt, without accents, irregular, in parts.
 
-Nothing here knows which words there are. Each function makes forms; whoever asks keeps those that
-stand in the store, so that a form that is no word costs nothing.
+Nothing here knows which words exist. Each function generates forms, and the caller keeps those that
+the store has, so a form that is not a word does no harm.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ LINKS: Final = ("", "s", "es", "n", "en", "e", "er")
 """Letters between the parts of a compound: "Arbeitsplatz", "Datenbank", "Sonnenschein"."""
 
 _ATTACHED: Final = ("ال", "وال", "بال", "لل", "كال", "فال", "و", "ب", "ل", "ف", "ك")
-"""What Arabic writes at the beginning of a word: the article, "and", "with", "for", "so", "as".
-What another one begins with stands after that."""
+"""Prefixes that Arabic attaches to a word: the article, "and", "with", "for", "so", "as". A prefix
+that another one begins with comes after that one.
+"""
 _SHORTEST_BARE: Final = 3
-"""Letters of an Arabic word with something before it: "ورق" is paper, not "and" with "رق"."""
+"""The fewest letters of an Arabic word after a prefix: "ورق" is paper, not "and" with "رق"."""
 
 _SEPARABLE: Final = (
     "ab", "an", "auf", "aus", "bei", "durch", "ein", "fest", "her", "hin", "los", "mit", "nach",
     "statt", "teil", "um", "vor", "weg", "zu", "zuruck", "zusammen",
 )  # fmt: skip
-"""What stands before a German verb, and before the "ge" of its past: "abholen", "abgeholt"."""
+"""Prefixes of German verbs, also before the "ge" of the participle: "abholen", "abgeholt"."""
 _ENDINGS_OF_VERBS: Final = ("en", "et", "te", "ten", "t")
 _ENDINGS_AFTER_GE: Final = ("en", "et", "t")
 _SHORTEST_STEM: Final = 3
@@ -38,30 +39,32 @@ _ALPHABETS: Final = (
     ("a", "z", ""), ("α", "ω", "άέήίόύώ"), ("а", "я", "ё"), ("ա", "ֆ", ""), ("א", "ת", ""),
     ("ء", "ي", ""),
 )  # fmt: skip
-"""First and last letter of each, and those that stand elsewhere in Unicode."""
+"""The first and last letter of each, and letters that Unicode has elsewhere."""
 _WRITTEN_OUT: Final = {
     "ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "ø": "oe", "å": "aa", "œ": "oe",
     "þ": "th", "ð": "d", "đ": "d", "ł": "l", "ı": "i",
 }  # fmt: skip
-"""Letters that many keyboards lack, and what is typed in their place."""
+"""Letters that many keyboards lack, and what is typed instead."""
 _AS_INDEXED: Final = {"ae": "aæ", "oe": "oøœ", "ue": "u", "ss": "ß", "aa": "a"}
-"""What may stand in the index where this was typed: it holds "ä" as "a"."""
+"""What the index may have for what was typed: it stores "ä" as "a"."""
 _MOST_DIGRAPHS: Final = 3
 _PARTS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _DIGITS: Final = re.compile("[0-9]+")
 _MOST_PARTS: Final = 8
-"""Words of a name in which numbers are parted too: what has more is a hash."""
+"""The most words of a name in which numbers are split too: a name with more is a hash."""
 _SHORTEST_GROUPED: Final = 7
 _LONGEST_GROUPED: Final = 24
-"""Digits of a number that people write in groups of any size: a telephone's, a bank account's."""
+"""The most digits of a number that people write in groups of any size: telephone, bank account."""
 APOSTROPHES: Final = "'\u2019"
 HYPHENS: Final = "-\u2010\u2011"
 _PARTICLES: Final = ("in", "on", "out", "up", "off", "down", "over", "back", "away", "through")
-"""What English writes in one with a verb, with a hyphen, or apart: "setup", "set-up", "set up".
+"""Particles that English writes joined to a verb, with a hyphen, or apart: "setup", "set-up", "set
+up".
 
-No prefixes: where "nonlocal" and "non-local" are both there, code's nDCG@10 was 0.4 lower."""
+No prefixes: for code, in which "nonlocal" and "non-local" both occur, nDCG@10 was 0.4 lower.
+"""
 BEFORE_APOSTROPHES: Final = ("o", "d")
-"""As in "O'Brien" and "D'Angelo". In code "f'its" is a text."""
+"""As in "O'Brien" and "D'Angelo". In code, "f'its" is a string."""
 _SHORTEST_APART: Final = 3
 _MARKS: Final = re.compile("[\u0300-\u036f]+")
 _NOT_BEFORE_UMLAUTS: Final = "aeiouq"
@@ -105,20 +108,20 @@ _IRREGULAR: Final = tuple(
     withdraw/withdrew/withdrawn write/wrote/written
     """.split()
 )
-"""English words of whose forms no stemmer knows that they are of one: nouns, and verbs in the past.
+"""Irregular English nouns and past tenses, whose forms no stemmer brings together.
 
-Those are left out that stand for other words ("saw", "rose", "ate" and "rang", which are stemmed to
-"at" and "range"), and the verbs that say little ("go", "make"): with those BEAM's nDCG@10 was 0.4
+Left out are those that are other words too ("saw", "rose", and "ate" and "rang", which are stemmed
+to "at" and "range"), and verbs of little meaning ("go", "make"): with those, BEAM's nDCG@10 was 0.4
 lower.
 """
 _NOUNS: Final = frozenset(("building", "drawing", "meeting"))
-"""Words that look like a form of a verb, and are mostly a thing."""
+"""Words that look like a form of a verb, but are mostly nouns."""
 _ENDING_OTHERS: Final = ("woman", "man", "person", "child", "life", "wife", "shelf", "leaf")
 """Those that end other words: "salesmen", "grandchildren", "bookshelves"."""
 
 
 def folded(word: str) -> str:
-    """Return a word in lower case without the accents of Latin letters, as the index has it."""
+    """Return a word in lower case without accents on Latin letters, as the index has it."""
     if word.isascii():
         return word.lower()
     return "".join(map(_without_accent, unicodedata.normalize("NFC", word.lower())))
@@ -130,9 +133,9 @@ def _without_accent(letter: str) -> str:
 
 
 def other_width(word: str) -> str:
-    """Return a word of ASCII in full-width letters, and one in those as ASCII; else an empty text.
+    """Return an ASCII word in full-width letters, a full-width word in ASCII, or an empty text.
 
-    Japanese and Chinese write "Wi-Fi" and "10" in either.
+    Japanese and Chinese texts write "Wi-Fi" and "10" in either.
     """
     if word.isascii():
         return word.translate(_TO_FULL_WIDTH)
@@ -141,7 +144,7 @@ def other_width(word: str) -> str:
 
 
 def without_accents(text: str) -> str:
-    """Return a text in lower case without the accents of any letters; quick for long texts."""
+    """Return a text in lower case without any accents; fast for long texts."""
     lowered = text.lower()
     return lowered if lowered.isascii() else _MARKS.sub("", unicodedata.normalize("NFD", lowered))
 
@@ -150,7 +153,7 @@ def without_accents(text: str) -> str:
 
 
 def irregular_forms(word: str) -> set[str]:
-    """Return the other forms of an irregular English word: its plural, its past."""
+    """Return the other forms of an irregular English word: its plural, its past tense."""
     table = _irregular_table()
     for base in _bases(word):
         if base in table:
@@ -182,9 +185,9 @@ def _irregular_table() -> dict[str, tuple[str, ...]]:
 
 
 def german_forms(word: str) -> set[str]:
-    """Return forms of a German verb that no stemmer knows of: "gekocht" and "kocht" for "kochen".
+    """Return forms of a German verb that no stemmer finds: "gekocht" and "kocht" for "kochen".
 
-    Any word may be one: what is no form of it is in no memory.
+    Any word is treated as a verb; a form that does not exist is in no memory.
     """
     forms: set[str] = set()
     for before in ("", *_SEPARABLE):
@@ -214,9 +217,9 @@ def _german_stems(verb: str) -> Iterator[str]:
 
 
 def attached(word: str, stem: str) -> set[str]:
-    """Return an Arabic word, and its stem, with and without what may be written before it.
+    """Return an Arabic word and its stem, with and without the prefixes that may be attached.
 
-    Who asks for "كتاب" means "والكتاب" too: of 396 questions 2.3 % found nothing, now 0.8 %.
+    Whoever asks for "كتاب" means "والكتاب" too: of 396 questions 2.3 % found nothing, now 0.8 %.
     """
     bare = next(map(word.removeprefix, filter(word.startswith, _ATTACHED)), word)
     forms = {form for form in (word, stem, bare) if len(form) >= _SHORTEST_BARE}
@@ -224,7 +227,7 @@ def attached(word: str, stem: str) -> set[str]:
 
 
 def without_ending(word: str) -> str:
-    """Return an English word without what a plural, a tense or an adverb puts behind it."""
+    """Return an English word without the ending of a plural, a tense or an adverb."""
     for ending in ("ally", "ies", "ing", "es", "ed", "ly", "s"):
         if word.endswith(ending) and len(word) >= len(ending) + 4:
             return word.removesuffix(ending)
@@ -235,10 +238,10 @@ def without_ending(word: str) -> str:
 
 
 def spellings(written: str) -> set[str]:
-    """Return other spellings of a word: umlauts and the like written out, or put back; accents.
+    """Return other spellings of a word: umlauts written out or restored, other accents.
 
-    "Grüße" gives "gruesse", "grusse" and "gruesse" gives "gruße": the index has no umlauts. A Greek
-    word is given an accent on each vowel in turn, and none.
+    "Grüße" gives "gruesse" and "grusse", and "gruesse" gives "gruße", as the index has no umlauts.
+    A Greek word is given with an accent on each vowel in turn, and with none.
     """
     word = unicodedata.normalize("NFC", written.lower())
     forms = {_written_out(word), _written_out(folded(word)), *_put_back(folded(word))}
@@ -256,7 +259,7 @@ def _put_back(word: str) -> Iterator[str]:
     place = digraphs = 0
     while place < len(word):
         digraph = word[place : place + 2]
-        # No umlaut stands after a vowel or a q: "neue", "Quelle".
+        # No umlaut follows a vowel or a q: "neue", "Quelle".
         is_one = digraph in _AS_INDEXED and (
             digraph == "ss" or not place or word[place - 1] not in _NOT_BEFORE_UMLAUTS
         )
@@ -287,7 +290,7 @@ def _greek_forms(word: str) -> Iterator[str]:
 
 
 def misspellings(word: str) -> set[str]:
-    """Return every word that is one slip away: a letter more, less or another, two swapped."""
+    """Return every word one slip away: a letter more, less or different, or two swapped."""
     letters = _alphabet(word)
     forms: set[str] = set()
     for place in range(len(word) + 1):
@@ -310,7 +313,7 @@ def _alphabet(word: str) -> str:
 
 
 def is_within_two(word: str, other: str) -> bool:
-    """Return whether two slips at most lie between two words."""
+    """Return whether two words are at most two slips apart."""
     if abs(len(word) - len(other)) > 2 or len(set(word) ^ set(other)) > 4:
         return False
     previous: list[int] = []
@@ -336,15 +339,15 @@ def is_within_two(word: str, other: str) -> bool:
 
 
 def is_plain(word: str) -> bool:
-    """Return whether a word is no name in code and no abbreviation, by its capitals."""
+    """Return whether a word, by its capitals, is neither a name in code nor an abbreviation."""
     return word.islower() or word.istitle()
 
 
 def cuts(name: str) -> list[int]:
-    """Return where a name in code or a number may be parted, its two ends among them.
+    """Return where a name in code or a number may be split, including both of its ends.
 
-    Of "getUserById" and "ENG771" it is where its words begin; of a number where its thousands do,
-    and of a long one, as that of a telephone, everywhere.
+    "getUserById" and "ENG771" are split where their words begin, a number at its thousands, and a
+    long number, such as that of a telephone, anywhere.
     """
     if not name.isascii() or (name.isalpha() and is_plain(name)):
         return [0, len(name)]
@@ -364,17 +367,17 @@ def _cuts_of_number(number: re.Match[str]) -> Iterable[int]:
 
 
 def pieces(name: str, places: Sequence[int]) -> set[str]:
-    """Return all that a name may be made of that is parted at some of these places."""
+    """Return all the pieces that a name split at some of these places may have."""
     return {name[start:end] for start, end in _spans(name, places)}
 
 
 def in_pieces(name: str, places: Sequence[int], known: Collection[str]) -> Iterator[list[str]]:
-    """Yield the ways to part a name at some of these places into two known pieces and more."""
+    """Yield the ways to split a name at some of these places into two or more known pieces."""
     following: dict[int, list[int]] = {}
     for start, end in _spans(name, places):
         if name[start:end] in known:
             following.setdefault(start, []).append(end)
-    leading = {len(name)}  # from where its end is reached
+    leading = {len(name)}  # places from which the end of the name can be reached
     for start in reversed(places):
         if not leading.isdisjoint(following.get(start, ())):
             leading.add(start)
@@ -405,19 +408,19 @@ def _spans(name: str, places: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def written_apart(word: str, *, is_english: bool) -> Iterator[tuple[str, str, str]]:
-    """Yield how a word may be written as two, and with which signs between: "e-mail", "set up"."""
+    """Yield how a word may be written as two, and the signs between them: "e-mail", "set up"."""
     if len(word) > _SHORTEST_APART:
         is_name = is_english and word.startswith(BEFORE_APOSTROPHES)
         yield word[:1], word[1:], HYPHENS + APOSTROPHES if is_name else HYPHENS
     for particle in _PARTICLES if is_english else ():
         if word.endswith(particle) and len(word) >= len(particle) + _SHORTEST_APART:
-            # A cabin is not what is said in "a cab in Berlin".
+            # "cabin" does not match "a cab in Berlin".
             signs = HYPHENS if particle in ("in", "on") else f"{HYPHENS} "
             yield word.removesuffix(particle), particle, signs
 
 
 def splits(word: str, links: Sequence[str], *, shortest: int) -> Iterator[tuple[str, str]]:
-    """Yield the ways to part a word in two of so many letters, what links them left out."""
+    """Yield the ways to split a word into two of ``shortest`` letters or more, without a link."""
     for start in range(shortest, len(word) - shortest + 1):
         for link in links:
             head = word[:start].removesuffix(link)

@@ -1,4 +1,4 @@
-"""The format "directory": document E's folder of JSONL files, and a single one of them."""
+"""The format "directory": document E's folder of JSONL files, or a single one of them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Directory(Codec):
     def recognises(self, sample: Sample) -> bool:
         """Return whether this is a folder of E's, or a file whose first object is one of E's.
 
-        One that is empty is known by its name alone.
+        An empty one is recognised by its name alone.
         """
         if sample.is_folder:
             return is_e_folder(sample.path)
@@ -52,8 +52,8 @@ class Directory(Codec):
     def read(self, path: Path) -> Iterator[Entry]:
         """Yield the memories, with what was repaired; places are ``learnings.jsonl: line 7``.
 
-        The folder's lock is held meanwhile, unless it cannot be written. What an export that was
-        cut short had ready is put into place first.
+        The folder's lock is held meanwhile, unless the folder cannot be written. An export that was
+        interrupted after its files were ready is completed first.
         """
         with translated_errors(path, "read"):
             if not path.is_dir():
@@ -69,7 +69,7 @@ class Directory(Codec):
                 yield from read_folder(path)
 
     def write(self, path: Path, source: Source) -> Written:
-        """Write the folder anew; what stood there goes into its ``.backup``."""
+        """Write the folder anew; its old files go into its ``.backup``."""
         return write_folder(path, source)
 
 

@@ -1,8 +1,8 @@
-"""Putting new files into place, and the old ones into ``.backup``; also after a stop half-way.
+"""Moves new files into place, and old ones into ``.backup``; resumes after an interruption.
 
-New files are written into a folder of their own. When all of them are whole and on the disk, that
-folder gets the name ``.exported``: from then on they are the folder's files. Should the moving be
-cut short, whoever reads or writes the folder next completes it.
+New files are written into a folder of their own. Once all of them are complete and on the disk,
+that folder is renamed to ``.exported``: from then on they are the folder's files. If moving them is
+interrupted, the next reader or writer of the folder completes it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LIST: Final = "files.txt"
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse a folder whose folders lead elsewhere: what is written there is not ours to write."""
+    """Refuse a folder whose subfolders are links: we must not write where they lead."""
     for root in (folder, folder / READY):
         years = [] if (root / ARCHIVE).is_symlink() else (root / ARCHIVE).glob("*")
         for part in (root / BACKUPS, root / ARCHIVE, *years):
@@ -51,10 +51,10 @@ def refuse_links(folder: Path) -> None:
 
 
 def stage(folder: Path) -> Path:
-    """Make the folder for new files, empty and private. Call it after ``complete``.
+    """Create the folder for new files, empty and private. Call it after ``complete``.
 
-    What still has the name of new files then lost its list, and so was put into place: a power cut
-    came while it was deleted.
+    A folder of new files that is still there has lost its list and was already moved into place: a
+    power cut came while it was deleted.
     """
     staged = folder / STAGED
     for left in (staged, folder / READY):
@@ -67,9 +67,9 @@ def stage(folder: Path) -> Path:
 
 
 def is_half_export(staged: Path, *, remove: bool) -> bool:
-    """Return whether an export that was killed left this folder, and remove it if asked to.
+    """Return whether a killed export left this folder behind, and remove it if asked to.
 
-    Not one at which somebody is at work.
+    A folder that a process is still working on does not count.
     """
     if staged.is_symlink() or staged.parent.is_symlink():
         return False
@@ -81,7 +81,7 @@ def is_half_export(staged: Path, *, remove: bool) -> bool:
 
 
 def commit(folder: Path, names: Iterable[str]) -> None:
-    """Make the staged files the folder's: bring them to the disk, then put them into place."""
+    """Make the staged files the folder's: sync them to the disk, then move them into place."""
     staged = folder / STAGED
     listed = list(names)
     with open(staged / _LIST, "w", encoding="utf-8", opener=open_private) as file:
@@ -96,9 +96,9 @@ def commit(folder: Path, names: Iterable[str]) -> None:
 
 
 def complete(folder: Path) -> None:
-    """Put files into place that are ready, if there are any. Call it with the folder's lock held.
+    """Move files that are ready into place, if there are any. The folder's lock must be held.
 
-    A file that says the same stays as it is. Any other that stood there, or that has no successor,
+    A file with the same content stays as it is. Any other old file, and one without a successor,
     goes into ``.backup``.
     """
     ready = folder / READY

@@ -1,4 +1,4 @@
-"""``index.json``: E's figures and lists of ids, made from the files and needed by nobody here."""
+"""``index.json``: E's figures and lists of ids, derived from the files; nothing here needs it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Index:
         self._memories[kind].append({name: fields[name] for name in names})
 
     def written(self, *, changed_at: datetime, archived: int, total_bytes: int) -> bytes:
-        """Return the file: ``total_bytes`` is how much the other files take."""
+        """Return the file's content; ``total_bytes`` is the size of the other files."""
         memories = [entry for of_kind in self._memories.values() for entry in of_kind]
         by_type = {kind.value: len(of_kind) for kind, of_kind in self._memories.items()}
         tags = ((tag, entry["id"]) for entry in memories for tag in entry["tags"])
@@ -73,7 +73,7 @@ def _laid_out(value: object, indent: str = "") -> str:
 
 
 class StoredIndex:
-    """The index that stands in a folder, as far as it can be read. ``fault`` says why it cannot."""
+    """The index found in a folder, as far as it is readable. ``fault`` says why it is not."""
 
     def __init__(self, folder: Path) -> None:
         self.fault: str | None = None
@@ -105,7 +105,7 @@ class StoredIndex:
             self.fault = f"is of version {index.get('version')!r:.40}, not {VERSION}"
 
     def wrong(self, counted: Mapping[str, int]) -> str | None:
-        """Say what is wrong with it, where the files have this many memories of each type."""
+        """Return what is wrong with it, given how many memories of each type the files have."""
         if self.fault is not None:
             return f"{INDEX} {self.fault}: it was not used, the files count"
         for name, count in counted.items():

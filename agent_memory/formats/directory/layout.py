@@ -1,4 +1,4 @@
-"""The files of document E's folder: what they are called, and which of them are there."""
+"""The files of document E's folder: their names, and which of them exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MAX_BACKUPS: Final = 5
 
 
 class Shelf(NamedTuple):
-    """One of E's three files: the name of it without its ending, and how much goes into it."""
+    """One of E's three files: its name without the ending, and how much it can hold."""
 
     stem: str
     max_memories: int
@@ -82,7 +82,7 @@ def kind_in(text: str) -> MemoryKind | None:
 
 
 def is_written_here(name: str) -> bool:
-    """Return whether a name, relative to the folder, is that of a file that an export writes."""
+    """Return whether an export writes a file with this name, relative to the folder."""
     return name in (*MAIN_FILES, FURTHER, BEYOND, INDEX) or bool(_ARCHIVED.fullmatch(name))
 
 
@@ -94,9 +94,9 @@ def is_e_folder(path: Path) -> bool:
 
 
 def archives_of(path: Path) -> list[str]:
-    """Return the archive's files, in order of their names, relative to the folder.
+    """Return the archive's files, sorted by name, relative to the folder.
 
-    Folders that are symbolic links are not followed.
+    Symbolic links to folders are not followed.
     """
     archive = path / ARCHIVE
     places = [archive, *_names_in(archive)]
@@ -117,13 +117,13 @@ def _names_in(folder: Path) -> list[Path]:
 
 
 def backups_of(path: Path, name: str) -> list[Path]:
-    """Return the backups of a file, newest first: in ``.backup``, or beside it, as E has both."""
+    """Return the backups of a file, newest first: in ``.backup`` or beside it, as E has both."""
     beside = stamped_backups(path, name, folder=".")
     return [file for _, file in sorted([*stamped_backups(path, name), *beside], reverse=True)]
 
 
 def stamped_backups(path: Path, name: str, *, folder: str = BACKUPS) -> list[tuple[str, Path]]:
-    """Return the backups of a file with when they were made, newest first. No links are any."""
+    """Return the backups of a file with their times, newest first. Links do not count."""
     base = Path(name).name.removesuffix(".jsonl")
     backups = [
         (stamp, file)

@@ -24,7 +24,7 @@ _minified: Final = json.JSONEncoder(
 
 
 def to_line(item: dict[str, Any]) -> bytes:
-    """Write an object as a line, without its end. Raises ``ValidationError`` that names its id."""
+    """Return an object as a line without a line break. Raises ``ValidationError`` with its id."""
     try:
         return encoded(_minified(item))
     except (ValueError, RecursionError) as error:
@@ -33,14 +33,14 @@ def to_line(item: dict[str, Any]) -> bytes:
 
 
 def encoded(text: str) -> bytes:
-    """Encode JSON, so that every reader takes it for as many lines as it has."""
+    """Encode JSON so that every reader counts the same number of lines."""
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
 class RawLine(NamedTuple):
-    """A line as it stands in a file: its number from 1, and where it begins, in bytes.
+    """A line of a file: its number from 1, and where it begins, in bytes.
 
-    Of a line that is longer than the ``limit``, ``raw`` has the beginning.
+    If it is longer than the ``limit``, ``raw`` has only its beginning.
     """
 
     number: int
@@ -75,21 +75,21 @@ def raw_lines(file: BinaryIO, max_bytes: int) -> Iterator[RawLine]:
 
 
 def digest_of(memory_id: str) -> bytes:
-    """Return 16 bytes that stand for an id, however long it is."""
+    """Return 16 bytes that identify an id, however long it is."""
     return hashlib.blake2b(memory_id.encode(errors="surrogatepass"), digest_size=16).digest()
 
 
 def id_of(item: dict[str, Any]) -> str | None:
-    """Return the id that an object tells, if it is a text, or a number, which may stand for one."""
+    """Return the id of an object, if it is a text, or a number that may stand for one."""
     value = item.get("id")
     is_id = isinstance(value, str | int) and not isinstance(value, bool)
     return str(value) if is_id else None
 
 
 class LinesById:
-    """The objects of a file by their id: only where they stand is kept, and the file stays open.
+    """The objects of a file by id. Only their positions are kept, and the file stays open.
 
-    ``is_filled`` tells whether the lines were looked for.
+    ``is_filled`` is whether the lines have been looked for.
     """
 
     def __init__(self, file: BinaryIO) -> None:
@@ -99,7 +99,7 @@ class LinesById:
         self._places: dict[bytes, tuple[int, int]] = {}
 
     def fill(self) -> Iterator[tuple[int, str]]:
-        """Find all lines; yield the number of each that cannot be used, and why."""
+        """Find all lines; yield the number of each unusable one, and why."""
         self.is_filled = True
         for line in raw_lines(self._file, MAX_FURTHER_BYTES):
             try:
@@ -115,7 +115,7 @@ class LinesById:
                 self._places[digest_of(memory_id)] = line.offset, len(line.raw)
 
     def get(self, digest: bytes) -> dict[str, Any] | None:
-        """Return the object of an id."""
+        """Return the object with an id."""
         if digest not in self._places:
             return None
         offset, length = self._places[digest]

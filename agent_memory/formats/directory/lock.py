@@ -1,4 +1,4 @@
-"""E's ``.lock``: whoever writes into the folder holds it."""
+"""E's ``.lock``, held by whoever writes into the folder."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _BARE_PID: Final = re.compile(rb"(?<![\d:T.+-])(\d{1,10})(?![\d:T.-])")
 def held(folder: Path, *, to_write: bool) -> Iterator[bool]:
     """Hold the folder's lock while the body runs; yield whether it could be taken.
 
-    Where no file can be made it cannot: to read, it is enough that nobody else has it. Waits for
-    5 s. Raises ``StorageLocked`` that names the process that has it, ``StorageUnavailable`` when
-    the folder is ``to_write`` and cannot be written.
+    It cannot be taken if no file can be created; for reading it is enough that nobody else holds
+    it. Waits for 5 s. Raises ``StorageLocked`` with the process that holds it, and
+    ``StorageUnavailable`` if the folder is ``to_write`` and cannot be written.
     """
     with contextlib.ExitStack() as stack:
         yield _is_taken(folder / LOCK, stack, to_write=to_write)

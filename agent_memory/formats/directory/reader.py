@@ -1,4 +1,4 @@
-"""Document E's folder in: line by line, with E's repairs; each repair is told."""
+"""Reads document E's folder line by line, with E's repairs, each of which is reported."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def read_folder(folder: Path) -> Iterator[Entry]:
 
 
 def read_file(path: Path) -> Iterator[Entry]:
-    """Yield the memories of one file of E's; what stands beside it helps, if it is in a folder."""
+    """Yield the memories of one of E's files; if it is in a folder, the files beside it help."""
     kind = next((kind for kind, shelf in SHELVES.items() if shelf.name == path.name), None)
     with _Reader.opened(path.parent) as reader:
         if kind is None or path.is_symlink():

@@ -1,4 +1,4 @@
-"""From a line of E's files to a memory's fields; what can be put right is, and is told."""
+"""Turns a line of E's files into a memory's fields; repairs what it can, and reports it."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def entry_of(
     place: str,
     repairs: tuple[str, ...],
 ) -> Entry:
-    """Return the memory that a line tells, or its fault.
+    """Return the memory in a line, or its fault.
 
-    ``kind`` is that of the file's name, ``further`` what our own file tells of this memory.
+    ``kind`` is that of the file's name, ``further`` what our own file says about this memory.
     """
     repair = _LineRepair(item, kind)
     try:

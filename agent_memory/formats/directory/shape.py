@@ -1,4 +1,4 @@
-"""A memory in E's shape, and what that shape has no place for."""
+"""A memory in E's shape, and what that shape cannot hold."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _OF_STATUS: Final = {
 
 
 class Shaped(NamedTuple):
-    """A memory as E has it, in E's order, and by our names what E has no place for."""
+    """A memory as E has it, in E's order, and by our names the fields that E cannot hold."""
 
     fields: dict[str, Any]
     further: dict[str, Any]
 
 
 def shaped(memory: Memory) -> Shaped:
-    """Return a memory in E's shape. It may be beyond E's limits: see ``misfit``."""
+    """Return a memory in E's shape. It may exceed E's limits: see ``misfit``."""
     category, metadata = given_back(memory)
     task, rest = _task(memory)
     fields: dict[str, Any] = {
@@ -112,14 +112,14 @@ def _task(memory: Memory) -> tuple[dict[str, Any] | None, dict[str, Any]]:
 
 
 def e_id(memory_id: str) -> str:
-    """Return the id that a memory has in E's files: a UUID v4, always the same one."""
+    """Return the id of a memory in E's files: a UUID v4, always the same one."""
     if is_uuid4(memory_id):
         return memory_id
     return str(UUID(bytes=hashlib.sha256(memory_id.encode()).digest()[:16], version=4))
 
 
 def misfit(fields: dict[str, Any], line: bytes) -> str | None:
-    """Say which of E's limits keeps a memory out of E's files, if one does."""
+    """Return which of E's limits keeps a memory out of E's files, if one does."""
     if len(fields["content"]) > _MAX_CONTENT:
         return f"content of over {_MAX_CONTENT:,} characters"
     if len(fields["category"]) > _MAX_CATEGORY:

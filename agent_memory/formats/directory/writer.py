@@ -1,4 +1,4 @@
-"""Document E's folder out: streaming, in two passes, all files or none."""
+"""Writes document E's folder: streaming, in two passes, all files or none."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _MAX_OPEN: Final = 32
 
 
 def write_folder(folder: Path, source: Source) -> Written:
-    """Write a store as E's folder. Raises ``ValidationError`` if something else stands there."""
+    """Write a store as E's folder. Raises ``ValidationError`` if something else is there."""
     with translated_errors(folder, "written"):
         is_new = _is_made(folder)
     try:
@@ -234,8 +234,8 @@ class _Files:
 def numbers_within_limits(memories: Iterable[Memory]) -> frozenset[int]:
     """Return the numbers, from 0, of the memories that stay in E's three files.
 
-    They are within E's limits for one memory, and among the most recently used of their kind; of
-    two that were used at the same moment, the one that was stored first.
+    They are within E's limits for a single memory, and among the most recently used of their kind;
+    of two that were used at the same moment, the one stored first.
     """
     rankings = {kind: _Ranking(shelf) for kind, shelf in SHELVES.items()}
     for number, memory in enumerate(memories):
@@ -276,7 +276,7 @@ class _Ranking:
 
 
 def limit_of(kind: MemoryKind) -> str:
-    """Say in words what the limit of a kind's file is."""
+    """Return the limit of a kind's file, in words."""
     shelf = SHELVES[kind]
     megabytes = shelf.max_bytes // 10**6
     return f"beyond the {shelf.max_memories:,} memories or {megabytes} MB of {shelf.name}"

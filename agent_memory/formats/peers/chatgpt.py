@@ -1,7 +1,7 @@
-"""ChatGPT's export: ``conversations.json``, whole or in numbered parts, in its zip or unpacked.
+"""ChatGPT's export: ``conversations.json``, whole or in numbered parts, zipped or unpacked.
 
-A conversation is a tree of messages, of which the branch is read that was shown last. What ChatGPT
-remembered while talking, and what the user told it about themselves, are memories by themselves.
+A conversation is a tree of messages; the branch that was shown last is read. What ChatGPT
+remembered while talking, and what users told it about themselves, become memories of their own.
 """
 
 from __future__ import annotations

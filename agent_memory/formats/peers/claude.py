@@ -1,4 +1,4 @@
-"""Claude's export: its conversations, and what it remembered of them, in its zips or unpacked."""
+"""Claude's export: its conversations and what it remembered of them, zipped or unpacked."""
 
 from __future__ import annotations
 

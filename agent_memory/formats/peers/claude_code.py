@@ -1,4 +1,4 @@
-"""Claude Code's transcripts, a line an event, a file a session, and the notes beside them."""
+"""Claude Code's transcripts, a file per session and a line per event, and the notes beside."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Conversations that other programs kept: what their readers have in common.
+"""What the readers of other programs' conversations have in common.
 
-What a conversation says comes in as facts, for which the library asks for ``contents``; or each
-message as it is, which is what ``read`` yields.
+A conversation is imported as facts, for which the library asks for ``contents``, or message by
+message, as ``read`` yields them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Spoken(NamedTuple):
 
 
 class Conversation(NamedTuple):
-    """What was said in one session, in its order, and what is known about it."""
+    """What was said in one session, in order, and what is known about it."""
 
     place: str
     name: str
@@ -36,7 +36,7 @@ class Conversation(NamedTuple):
 
     @property
     def began_at(self) -> str:
-        """When the first message was written; an empty text where none says."""
+        """The time of the first message; an empty text if there is none."""
         return min((each.timestamp for each in self.messages if each.timestamp), default="")
 
 
@@ -47,7 +47,7 @@ Content = Entry | PassedOver | Conversation
 class Conversations:
     """The format of a program that keeps conversations.
 
-    What is wrong with one is left out and told: nobody can correct an export of 500 MB by hand.
+    A faulty entry is left out and reported: nobody can correct an export of 500 MB by hand.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Conversations:
     skips_bad: bool = True
 
     def read(self, path: Path) -> Iterator[Entry | PassedOver]:
-        """Yield each message as a memory, of the session that the conversation was."""
+        """Yield each message as a memory, with the conversation as its session."""
         for item in self.contents(path):
             if isinstance(item, Conversation):
                 yield from self._verbatim(item)
@@ -80,9 +80,9 @@ class Conversations:
 
 
 def with_ids(entries: Iterable[Entry | PassedOver], *keys: str) -> Iterator[Entry | PassedOver]:
-    """Give memories ids of what they say and of where that was said.
+    """Give memories ids derived from what they say and where it was said.
 
-    "Thanks" may stand in many conversations, and be of no time: one id would be many memories'.
+    "Thanks" may be in many conversations, without a time: one id would stand for many memories.
     """
     for entry in entries:
         if isinstance(entry, Entry) and entry.section is Section.MEMORY and entry.error is None:

@@ -1,4 +1,4 @@
-"""The rows of other programs' databases, as memories: which column says what."""
+"""Maps the rows of other programs' databases to memories: which column means what."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LABELS: Final = ("request", "investigated", "learned", "completed", "next_steps
 
 
 class Columns(NamedTuple):
-    """What the columns of a table say; a column that is not named is kept in the metadata."""
+    """The meaning of a table's columns; a column that is not named is kept in the metadata."""
 
     text: Callable[[Row], object]
     spent: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""What the memories of other programs have in common: times, tags, long texts, odd characters."""
+"""What other programs' memories have in common: times, tags, long texts, odd characters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def memories(
     metadata: Mapping[str, Any] | None = None,
     **fields: Any,  # noqa: ANN401 - fields of a memory
 ) -> Iterator[Entry | PassedOver]:
-    """Yield the memory of a text, several where it is longer than one can be.
+    """Yield the memory of a text, or several if it is longer than a memory can be.
 
     ``timestamp``, ``tags`` and ``metadata`` are as the other program has them; ``fields`` are our
     own. ``source`` is the format's name.
@@ -62,7 +62,7 @@ def memories(
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield a text, in parts where it is longer than a memory can be: cut between paragraphs."""
+    """Yield a text, split between paragraphs if it is longer than a memory can be."""
     while len(text) > MAX_MEMORY_CONTENT_LENGTH:
         head = text[:MAX_MEMORY_CONTENT_LENGTH]
         cut = max(head.rfind("\n\n"), 0) or max(head.rfind("\n"), 0) or head.rfind(" ")
@@ -74,7 +74,7 @@ def pieces(text: str) -> Iterator[str]:
 
 
 def time_of(value: object) -> str | None:
-    """Return a time as the file holds it: of ISO 8601 text, or of seconds or parts since 1970."""
+    """Return a time as the file holds it, from ISO 8601, or from seconds or parts since 1970."""
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
@@ -96,7 +96,7 @@ def list_of(value: object) -> list[Any]:
 
 
 def texts_in(content: object) -> Iterator[str]:
-    """Yield the texts of a message: that which it is, or those of its blocks of text."""
+    """Yield the texts of a message: itself, or those of its text blocks."""
     blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
     for block in blocks:
         is_text = isinstance(block, dict) and block.get("type") == "text"
@@ -105,7 +105,7 @@ def texts_in(content: object) -> Iterator[str]:
 
 
 def text_of(text: str) -> str:
-    """Return a text as a store can hold it: without NUL, halves of characters shown as such."""
+    """Return a text as a store can hold it: without NUL, and with half characters made visible."""
     if text.isascii():
         return text.replace("\x00", "")
     whole = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
@@ -113,7 +113,7 @@ def text_of(text: str) -> str:
 
 
 def kept(value: object, depth: int = 0) -> Any:  # noqa: ANN401 - JSON data
-    """Return another program's data as metadata can hold it, without what says nothing."""
+    """Return another program's data as metadata can hold it, without empty values."""
     if isinstance(value, str):
         return text_of(value)
     if value is None or isinstance(value, bool | int | float):
@@ -134,7 +134,7 @@ def _number(value: float | None) -> float | str | None:
 
 
 def label(value: object) -> str | None:
-    """Return another program's name of a session as one can be here, ``None`` for none."""
+    """Return another program's session name as a valid one here, or ``None``."""
     if not isinstance(value, str | int) or isinstance(value, bool):
         return None
     text = text_of(str(value)).strip()

@@ -1,4 +1,4 @@
-"""Letta's agent files (``.af``): the blocks of an agent's memory, and what was said to it."""
+"""Letta's agent files (``.af``): the memory blocks of an agent, and its conversation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""MCP's server-memory: a graph of entities with observations, one object a line.
+"""MCP's server-memory: a graph of entities with observations, one object per line.
 
-An observation is a memory, with its entity's name before it; entities and relations are the graph.
+An observation becomes a memory, with its entity's name before it; entities and relations become the
+graph.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class McpMemory(Reader):
         return not sample.is_folder and _FIRST.match(sample.text()) is not None
 
     def read(self, path: Path) -> Iterator[Entry | PassedOver]:
-        """Yield a memory for each observation, then the graph that they are of."""
+        """Yield a memory for each observation, then the graph to which they belong."""
         with read_steadily(path) as file:
             sources: dict[str, list[str]] = {}
             for line in read_lines(file):

@@ -1,6 +1,6 @@
 """The files of an export, whether it is a file, a folder or a zip archive of them.
 
-Nothing is ever unpacked: a name in an archive is compared, and leads to no place on the disk.
+Nothing is ever unpacked: names in an archive are only compared, and never used as paths.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BROKEN: Final = (*_DAMAGED, NotImplementedError, RuntimeError, ValueError)
 
 
 class Part(NamedTuple):
-    """A file of an export: its name with ``/`` between folders, and how it is opened.
+    """A file of an export: its name with ``/`` between folders, and how to open it.
 
     ``path`` is the file on the disk that it is, or is in.
     """
@@ -45,9 +45,9 @@ class Part(NamedTuple):
 
 @contextlib.contextmanager
 def opened_parts(path: Path) -> Iterator[list[Part]]:
-    """Give the body the JSON files of an export, by name; in a folder also of the archives there.
+    """Give the body the JSON files of an export, by name; for a folder also those in its archives.
 
-    Raises ``ValidationError`` for an archive that is damaged, locked, or longer than is read.
+    Raises ``ValidationError`` for an archive that is damaged, encrypted, or too long to be read.
     """
     with contextlib.ExitStack() as stack:
         files = [path]
@@ -65,7 +65,7 @@ def opened_parts(path: Path) -> Iterator[list[Part]]:
 
 
 def items(part: Part) -> Iterator[JsonItem]:
-    """Yield what a file of JSON has, one at a time. Raises ``ValidationError`` that names it."""
+    """Yield a JSON file's items, one at a time. Raises ``ValidationError`` naming the file."""
     try:
         with part.open() as file:
             yield from read_items(file, longest=LONGEST)
@@ -75,7 +75,7 @@ def items(part: Part) -> Iterator[JsonItem]:
 
 
 def heads(sample: Sample, names: re.Pattern[str]) -> Iterator[str]:
-    """Yield how the files of an export begin, of those with such a name; a lone file has any."""
+    """Yield the beginnings of an export's files with such a name; a lone file may have any."""
     if not sample.is_folder and not sample.head.startswith(ZIP):
         yield sample.text() if sample.text()[:1] in ("[", "{") else ""
         return
@@ -89,7 +89,7 @@ def heads(sample: Sample, names: re.Pattern[str]) -> Iterator[str]:
 
 
 def is_zip(path: Path) -> bool:
-    """Return whether a file begins as a zip archive does."""
+    """Return whether a file begins like a zip archive."""
     with read_steadily(path) as file:
         return file.read(len(ZIP)) == ZIP
 

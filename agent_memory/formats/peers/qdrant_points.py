@@ -1,8 +1,8 @@
-"""Points of Qdrant's local mode, which are pickles: read without running anything in them.
+"""Reads points of Qdrant's local mode, which are pickles, without running anything in them.
 
-``pickle.loads`` would run what a file tells it to. Here a pickle may hold plain data and the two
-classes of a point, each of which is made as a bag of its values; any other name is refused, and so
-is each operation that calls, jumps or makes room for more than the bytes that are there.
+``pickle.loads`` would run whatever a file tells it to. Here a pickle may contain plain data and the
+two classes of a point, each of which becomes a bag of its values. Any other name is refused, and so
+is every operation that calls, jumps, or reserves more room than the bytes that are there.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class _Unpickler(pickle.Unpickler):
 def point_of(data: object) -> dict[str, Any]:
     """Return the values of a pickled point.
 
-    Raises ``ValidationError``, worded to follow a place.
+    Raises ``ValidationError`` with a message to put after a place.
     """
     if not isinstance(data, bytes):
         raise ValidationError(f"point: is a {type(data).__name__}, not bytes")
