@@ -5,10 +5,10 @@
 A store of the twenty notes and of generated memories is asked a question that takes several
 searches. Without the assistant, the main session makes the calls and reads their results; with it,
 it makes one call and reads a summary. Both are counted as JSON, with the library's own estimate: a
-quarter of the UTF-8 bytes. No model is asked: the searches are written down here, and the summary
-is made of what they found by a rule, of the form and the length that the agent's file demands (the
-answer, up to five memories with their ids, at most 150 words). A model would choose and word it
-better; how long it may be is the same.
+quarter of the UTF-8 bytes. No model is used: the searches are written down here, and a rule makes
+the summary from their hits, in the form and of the length that the agent's file demands (the
+answer, up to five memories with their ids, at most 150 words). A model would select and phrase it
+better; the length limit would be the same.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def tokens(data: object) -> int:
 
 
 def asked(tools: MemoryTools) -> tuple[list[tuple[int, int]], list[dict[str, Any]]]:
-    """Make the calls; return what each cost, call and result, and all that was found, in order."""
+    """Make the calls; return the cost of each call and result, and all hits in order."""
     costs = []
     found = []
     for name, arguments in CALLS:
@@ -68,9 +68,9 @@ def asked(tools: MemoryTools) -> tuple[list[tuple[int, int]], list[dict[str, Any
 
 
 def summary_of(found: Iterable[dict[str, Any]]) -> str:
-    """Return the best of what was found, as the agent's file wants it: a rule, not a model.
+    """Return the best of the hits, as the agent's file wants it: by a rule, not a model.
 
-    A memory counts for what all searches together said of it.
+    A memory scores the sum of its scores in all searches.
     """
     memories: dict[str, dict[str, Any]] = {}
     scores: dict[str, float] = {}

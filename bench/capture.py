@@ -4,13 +4,13 @@
 
 The outputs are those of ``tests/integrations/labelled_outputs.py``, which says how they were made.
 They go through ``MemoryCapture.tool_output`` and ``turn`` into a store, as a host's would, each
-with a session of its own. Precision is the share of what was captured that was labelled so, by
-sentence and type; recall the share of what was labelled that was captured. The texts that the rules
-were tuned on and those that were held out are told apart.
+with its own session. Precision is the share of captures that match a label, by sentence and type;
+recall is the share of labels that were captured. The texts that the rules were tuned on and the
+held-out ones are reported separately.
 
-The latency is that of the call alone, in the caller's thread, while the background stores (p50, p95
-and p99, milliseconds): for outputs of several lengths, of which every fifth holds something, and
-for one that is nothing but places to look at.
+The latency is that of the call alone, in the caller's thread, while the background thread stores
+(p50, p95 and p99, milliseconds): for outputs of several lengths, every fifth of which has something
+to capture, and for one that consists only of places to examine.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ROUNDS: Final = 400
 
 
 def captured(memory: AgentMemory, output: Any, number: int) -> list[Memory]:  # noqa: ANN401
-    """Put one output through a capture of its own, and return what was stored."""
+    """Put one output through its own capture, and return what was stored."""
     session = f"session-{number}"
     with MemoryCapture(memory, session_id=session) as capture:
         if output.source.startswith("turn:"):
@@ -41,7 +41,7 @@ def captured(memory: AgentMemory, output: Any, number: int) -> list[Memory]:  # 
         else:
             capture.tool_output(output.source, output.text)
     stored = memory.list_recent(100, filters={"session_id": session})
-    for it in stored:  # else the next output with the same sentence would be a duplicate
+    for it in stored:  # otherwise the next output with the same sentence would be a duplicate
         memory.delete(it.id)
     return stored
 
@@ -49,7 +49,7 @@ def captured(memory: AgentMemory, output: Any, number: int) -> list[Memory]:  # 
 def measure_labelled() -> None:
     """Print precision and recall, by part and by type."""
     sys.path.insert(0, str(LABELLED))
-    from labelled_outputs import outputs  # noqa: PLC0415 - it lies among the tests
+    from labelled_outputs import outputs  # noqa: PLC0415 - it is among the tests
 
     print(
         f"{'':10}{'type':12}{'labelled':>9}{'captured':>9}{'right':>7}{'precision':>11}{'recall':>8}"

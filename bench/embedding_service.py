@@ -1,7 +1,7 @@
 """An embedder as a service on 127.0.0.1 that speaks OpenAI's embeddings API.
 
-Stores that take no embedder object are given the same model as the others by it. It keeps the
-vector of every text that it was asked for: who asks again waits for the loopback and nothing else.
+Stores that accept no embedder object get the same model as the others through it. It keeps the
+vector of every text it has embedded: a repeated request waits only for the loopback.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ class EmbeddingService:
 
     @property
     def dimensions(self) -> int:
-        """How long its vectors are."""
+        """The length of its vectors."""
         return self._embedder.dimensions
 
     def vectors(self, texts: Sequence[str]) -> list[array[float]]:
         """Return a vector for each text."""
-        # Some clients take line breaks out: what they ask for is then the same text still.
+        # Some clients remove line breaks: their text must still be the same.
         plain = [text.replace("\n", " ") for text in texts]
         with self._lock:
             new = [text for text in dict.fromkeys(plain) if text not in self._vectors]
@@ -81,8 +81,8 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: _Server
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name it has
-        """Keep the output for the figures."""
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the inherited name
+        """Keep the output free for the figures."""
 
     def do_POST(self) -> None:
         """Answer a request for vectors."""
@@ -119,4 +119,4 @@ class _Server(ThreadingHTTPServer):
         self.service = service
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - theirs
-        """Say nothing of clients that were killed."""
+        """Say nothing about clients that were killed."""

@@ -1,4 +1,4 @@
-"""The engine of an open memory: what is measured below the verbs."""
+"""The engine of an open memory, for measurements below the verbs."""
 
 from __future__ import annotations
 

@@ -4,14 +4,14 @@
     python -m bench.engines postgresql://me@/db --sizes 100000 --embedder wordllama
     python -m bench.engines postgresql://me@/db --sizes 1000 --tenants 1000
 
-With ``--tenants`` one agent alone in a schema is measured beside the same agent in a schema with so
-many others, of 1,000 memories each: the texts of ten of them are their own, and the others have
-copies of their rows. To put those in takes a superuser.
+With ``--tenants`` one agent alone in a schema is compared with the same agent in a schema with that
+many others, of 1,000 memories each: ten of them have their own texts, and the rest have copies of
+their rows. Inserting those needs a superuser.
 
-Times are milliseconds: the clock's (p50, p95) and the processors' (mean of a call). Of PostgreSQL
-the processors' time of the library and of the server's processes are added; for that the server
-must run on this machine. ``same`` is how many of the questions have the very same answers, in
-order, as the file. The agents that it makes are deleted in the end.
+Times are milliseconds: wall-clock (p50, p95) and CPU (mean per call). For PostgreSQL the CPU times
+of the library and of the server's processes are added; for that the server must run on this
+machine. ``same`` is the number of questions with exactly the same answers, in order, as the file.
+The agents that it creates are deleted at the end.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ AGENT: Final = "bench"
 SCHEMA: Final = "bench_engines"
 ALONE: Final = "bench_engines_alone"
 TURN: Final = 10
-"""Calls after which it is another place's turn."""
+"""Calls after which the next place takes its turn."""
 DISTINCT: Final = 10
-"""Other agents whose texts are their own."""
+"""Other agents with their own texts."""
 FILTERS: Final = {
     "search": SearchFilters(),
     "search, category": SearchFilters(category="decision"),
@@ -47,7 +47,7 @@ FILTERS: Final = {
     "search, metadata": SearchFilters(custom_filters={"confidence": {"gte": 0.9}}),
     "search, session": SearchFilters(session_id="session-7"),
 }
-# Of this database, and those that write for all; what tidies up meanwhile is nobody's call.
+# Those of this database, and those that write for all; autovacuum belongs to no call.
 _SELECT_PROCESSES: Final = """
 SELECT pid FROM pg_stat_activity
 WHERE coalesce(datname, current_database()) = current_database()
@@ -61,24 +61,24 @@ WHERE c.relnamespace = to_regnamespace(%s) AND c.relkind = 'r' GROUP BY c.relnam
 
 @dataclass
 class Cost:
-    """What calls of one verb took, in milliseconds."""
+    """The cost of calls of one verb, in milliseconds."""
 
     wall: list[float]
     client: float
     server: float
 
     def add(self, other: Cost) -> None:
-        """Take further calls in."""
+        """Add further calls."""
         self.wall += other.wall
         self.client += other.client
         self.server += other.server
 
     def each(self) -> float:
-        """Return the processors' time of a call, of library and server together."""
+        """Return the CPU time of a call, of library and server together."""
         return (self.client + self.server) / len(self.wall)
 
     def row(self) -> str:
-        """Return p50, p95, and the processors' time of a call: library, server."""
+        """Return p50, p95, and the CPU time of a call: library, server."""
         ordered = sorted(self.wall)
         middle, late = ordered[len(ordered) // 2], ordered[int(len(ordered) * 0.95)]
         calls = len(ordered)
@@ -92,20 +92,20 @@ class Server:
         self._connection = psycopg.connect(address, autocommit=True) if address else None
 
     def milliseconds(self) -> float:
-        """Return the processors' time of its processes."""
+        """Return the CPU time of its processes."""
         if not self._connection:
             return 0.0
         nanoseconds = 0
         for (pid,) in self._connection.execute(_SELECT_PROCESSES).fetchall():
             try:
                 status = Path(f"/proc/{pid}/schedstat").read_text("utf-8")
-            except OSError:  # it ended meanwhile, or it is not on this machine
+            except OSError:  # it has ended, or it is not on this machine
                 continue
             nanoseconds += int(status.split()[0])
         return nanoseconds / 1e6
 
     def tidy(self) -> None:
-        """Let it do now what it does by itself in a minute."""
+        """Do now what the server would do by itself within a minute."""
         assert self._connection is not None
         for schema in (SCHEMA, ALONE):
             for table, _ in self._connection.execute(_SELECT_TABLES, (schema,)).fetchall():
@@ -135,7 +135,7 @@ def answers(memory: AgentMemory, questions: Sequence[str]) -> list[list[tuple[st
 
 @dataclass
 class Place:
-    """A memory that is measured: where it is, and the server that it is on."""
+    """A memory to measure: where it is, and the server that it is on."""
 
     name: str
     memory: AgentMemory
@@ -143,9 +143,9 @@ class Place:
 
 
 class Run:
-    """The same memories at some places: they are stored, and the verbs are timed.
+    """The same memories at several places: they are stored, and the verbs are timed.
 
-    The places take turns, so that what else the machine does takes of each the same.
+    The places take turns, so that other work on the machine affects all alike.
     """
 
     def __init__(self, places: Sequence[Place], size: int, rounds: int) -> None:
@@ -169,7 +169,7 @@ class Run:
         return costs
 
     def fill(self, embedder: str) -> None:
-        """Store the memories, and have vectors made of them where an embedder is named."""
+        """Store the memories, and embed them if an embedder is named."""
         starts = range(0, len(self._items), 1_000)
         batches = [self._items[start : start + 1_000] for start in starts]
         self._report("store_many of 1,000", AgentMemory.store_many, batches)
@@ -177,7 +177,7 @@ class Run:
             self._report("migrate", lambda memory, _: memory.migrate(), [None])
 
     def search(self) -> None:
-        """Time the searches, say what each place costs, and how many answers are the same."""
+        """Time the searches; print the cost at each place, and how many answers are the same."""
         size, beside = f"{len(self._items):>8,}", self._places[0].name
         for place in self._places:
             for question in self._questions[:10]:
@@ -196,7 +196,7 @@ class Run:
             print(f"{size}  {place.name}: same answers: {same} of {len(first)}", flush=True)
 
     def others(self) -> None:
-        """Time what else an agent does often."""
+        """Time the other frequent calls of an agent."""
         sentences = [self._workload.sentence() for _ in self._questions]
         self._report("store", AgentMemory.store, sentences)
         self._report("context", lambda memory, _: memory.context(), range(50))
@@ -222,7 +222,7 @@ def fill_tenants(address: str, schema: str, count: int) -> None:
 
 @contextmanager
 def own_schema(address: str, schema: str = SCHEMA) -> Iterator[str]:
-    """Give the body the address of a schema that goes with it."""
+    """Give the body the address of a temporary schema."""
     drop = f"DROP SCHEMA IF EXISTS {schema} CASCADE"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(drop)
@@ -233,9 +233,9 @@ def own_schema(address: str, schema: str = SCHEMA) -> Iterator[str]:
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("address", help="postgresql://…, a database that may be written to")
+    parser.add_argument("address", help="postgresql://…, a database to write to")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--rounds", type=int, default=100, help="questions")
     parser.add_argument("--tenants", type=int, default=0, help="other agents, 1,000 memories each")

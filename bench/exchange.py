@@ -1,15 +1,15 @@
-"""Writing a whole store out and taking it in again: how long, in how much memory, and unchanged.
+"""Exporting a whole store and importing it again: how long, in how much memory, and unchanged.
 
     python -m bench.exchange                      100,000 memories
     python -m bench.exchange --count 3000         a short one
     python -m bench.exchange --embedder wordllama     with vectors, in the formats that have them
 
 For each format a store is exported, imported into a new one and exported from there again, each in
-a process of its own: its seconds of the processor, its largest resident set in MB of 10**6 bytes
-(Python and the library alone take about 60), and the size of the file; of the import also how many
-memories a second, and for how long it holds the file, when others who write wait. Both exports must
-be the same bytes, and what both stores hold the same; else the run fails. For comparison: what
-Python's own json needs to write and read as many memories.
+its own process. Reported are CPU seconds, the largest resident set in MB of 10**6 bytes (Python and
+the library alone take about 60), and the size of the file; for the import also memories per second,
+and how long it holds the file while other writers wait. Both exports must be the same bytes, and
+both stores must hold the same; otherwise the run fails. For comparison: what Python's own json
+needs to write and read as many memories.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ AGENT: Final = "bench"
 
 
 def fill(root: Path, count: int, embedder: str) -> None:
-    """Make the store that is written out: with tags, tasks, changes, deletions, an archive."""
+    """Create the store to export: with tags, tasks, changes, deletions, an archive."""
     workload = Workload()
     with AgentMemory(AGENT, root=root, clock=lambda: NOW, embedder=embedder) as memory:
         for start in range(0, count, 1000):
@@ -57,7 +57,7 @@ def fill(root: Path, count: int, embedder: str) -> None:
 
 
 def step(verb: str, root: Path, path: Path, form: str, *, embeddings: bool) -> dict[str, Any]:
-    """Export or import, and say how long it took and how much memory at most."""
+    """Export or import, and return how long it took and the peak memory."""
     started = time.process_time()
     with AgentMemory(AGENT, root=root, clock=lambda: NOW, embedder=None) as memory:
         if verb == "export":
@@ -73,7 +73,7 @@ def step(verb: str, root: Path, path: Path, form: str, *, embeddings: bool) -> d
 
 @contextlib.contextmanager
 def longest_write() -> Iterator[list[float]]:
-    """Yield the seconds of the processor that each write transaction of the body takes."""
+    """Yield a list that gets the CPU seconds of each write transaction of the body."""
     write, spans = Database.write, list[float]()
 
     @contextlib.contextmanager
@@ -93,7 +93,7 @@ def longest_write() -> Iterator[list[float]]:
 def peak_megabytes() -> float:
     """Return the largest resident set of this process.
 
-    (``getrusage`` tells that of the process that started it, where that was larger.)
+    (``getrusage`` reports that of the parent process if it was larger.)
     """
     try:
         status = Path("/proc/self/status").read_text(encoding="utf-8")
@@ -104,7 +104,7 @@ def peak_megabytes() -> float:
 
 
 def run(verb: str, root: Path, path: Path, form: str, *, embeddings: bool) -> dict[str, Any]:
-    """Do a step in a process of its own."""
+    """Run a step in its own process."""
     words = ["--step", verb, str(root), str(path), form] + ["--embeddings"] * embeddings
     done = subprocess.run(
         [sys.executable, "-m", "bench.exchange", *words],
@@ -119,7 +119,7 @@ def run(verb: str, root: Path, path: Path, form: str, *, embeddings: bool) -> di
 
 
 def digest(path: Path) -> str:
-    """Return a hash of a file, or of all files of a folder but for its backups."""
+    """Return a hash of a file, or of all files of a folder except its backups."""
     paths = sorted(it for it in path.rglob("*") if it.is_file()) if path.is_dir() else [path]
     whole = hashlib.sha256()
     for one in paths:
@@ -130,7 +130,7 @@ def digest(path: Path) -> str:
 
 
 def held(root: Path) -> str:
-    """Return a hash of all that a store holds of its memories."""
+    """Return a hash of everything that a store holds about its memories."""
     whole = hashlib.sha256()
     with AgentMemory(AGENT, root=root, read_only=True, embedder=None) as memory:
         for found in memory.list_recent(10**9, filters={"archived": None}):
@@ -145,7 +145,7 @@ def size(path: Path) -> float:
 
 
 def measure(folder: Path, form: str, *, embeddings: bool) -> None:
-    """Take one format out, in, and out again."""
+    """Export one format, import it, and export it again."""
     first, again, other = folder / "first", folder / "again", folder / "other"
     out = run("export", folder / "root", first, form, embeddings=embeddings)
     into = run("import", other, first, form, embeddings=embeddings)
@@ -182,7 +182,7 @@ def compare(folder: Path) -> None:
 
 def main() -> None:
     """Run the benchmark, or one step of it."""
-    parser = argparse.ArgumentParser(description="Writing stores out and taking them in.")
+    parser = argparse.ArgumentParser(description="Exporting and importing stores.")
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--embedder", default="none")
     parser.add_argument("--formats", nargs="+", choices=FORMATS, default=None)

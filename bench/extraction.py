@@ -1,15 +1,15 @@
-"""The rules that draw facts from conversations, on files that stay where they are: give the path.
+"""The rules that extract facts from conversations, on files that stay in place: give the path.
 
     python -m bench.extraction PATH/locomo.json             what is kept of LoCoMo's turns
     python -m bench.extraction PATH/locomo.json --recall    and how well searches find it
     python -m bench.extraction PATH/cases.json --missed 99  whether what is true is kept
 
-Of a file with statements, pairs and noise, the shares of ``bench.truth`` are printed.
+For a file with statements, pairs and noise, the shares of ``bench.truth`` are printed.
 
-Of LoCoMo, a turn bears evidence when a question names it. Of those turns, and of the turns that the
-dataset's own observations cite, the share with a kept fact is what counts; the share of facts from
-turns that bear none is the most that could be junk. Recall is that of ``bench.locomo``, with a
-memory for each fact in place of one for each turn, and with those that ``add`` leaves, which
+In LoCoMo, a turn is evidence if a question names it. What counts is the share of those turns, and
+of the turns that the dataset's own observations cite, with a kept fact; the share of facts from
+turns that are no evidence is an upper bound for junk. Recall is that of ``bench.locomo``, with a
+memory for each fact instead of one for each turn, and with the memories that ``add`` leaves, which
 compares and decides.
 """
 
@@ -35,7 +35,7 @@ from bench.truth import measure as measure_truth
 
 @dataclass
 class Counts:
-    """What was kept, summed over conversations."""
+    """The counts of what was kept, summed over conversations."""
 
     turns: int = 0
     facts: int = 0
@@ -51,7 +51,7 @@ class Counts:
 
 
 def percent(part: int, whole: int) -> str:
-    """Write a share."""
+    """Format a share."""
     return f"{100 * part / max(1, whole):5.1f} %"
 
 
@@ -78,7 +78,7 @@ def messages_of(turns: Sequence[dict[str, Any]]) -> list[Message]:
 
 
 def cited(entry: dict[str, Any]) -> list[set[str]]:
-    """Return the turns that each observation is drawn from."""
+    """Return the turns that each observation cites."""
     return [
         set(DIALOGUE_ID.findall(json.dumps(evidence)))
         for session in entry["observation"].values()
@@ -127,7 +127,7 @@ def print_counts(counts: Counts) -> None:
 
 
 def fact_memories(entry: dict[str, Any], conversation: Conversation) -> Conversation:
-    """Return a conversation with a memory for each fact in place of one for each turn."""
+    """Return a conversation with a memory for each fact instead of one for each turn."""
     turns = conversation.turns
     documents = []
     for fact in facts_by_rules(messages_of(turns_of(entry))):
@@ -138,9 +138,9 @@ def fact_memories(entry: dict[str, Any], conversation: Conversation) -> Conversa
 
 
 def added_memories(entry: dict[str, Any], conversation: Conversation) -> Conversation:
-    """Return a conversation with the memories that ``add`` leaves, given one session after another.
+    """Return a conversation with the memories that ``add`` leaves, called for each session in turn.
 
-    A memory bears the evidence of every fact whose text it ever had.
+    A memory has the evidence of every fact whose text it ever had.
     """
     turns = conversation.turns
     of_text: dict[str, set[str]] = {}
@@ -186,10 +186,10 @@ def print_recall(entries: list[dict[str, Any]], path: Path, embedder: str) -> No
 def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("path", type=Path, help="a LoCoMo file, or one of cases")
-    parser.add_argument("--recall", action="store_true", help="search for what was kept")
-    parser.add_argument("--missed", type=int, default=0, help="show so many that went wrong")
-    parser.add_argument("--embedder", default="none", help="for searches by meaning too")
+    parser.add_argument("path", type=Path, help="a LoCoMo file, or a file of cases")
+    parser.add_argument("--recall", action="store_true", help="search for the facts that were kept")
+    parser.add_argument("--missed", type=int, default=0, help="show this many failures")
+    parser.add_argument("--embedder", default="none", help="search by meaning too")
     words = parser.parse_args()
     entries = json.loads(words.path.read_text(encoding="utf-8"))
     print(describe_machine())

@@ -1,11 +1,11 @@
-"""How long walks through the graph take, and where SQL stops being enough.
+"""How long walks through the graph take, and at what size SQL is no longer enough.
 
     python -m bench.graph                       1,000, 10,000 and 100,000 relationships
     python -m bench.graph --edges 10000
 
-The graph is made from a seed: a fifth as many entities as relationships, ends drawn so that a few
-entities have very many (the sum of two throws, cubed), as people and towns do. Each figure is the
-median of 21 runs and the slowest of them, in milliseconds, on one open store.
+The graph is generated from a seed: a fifth as many entities as relationships, with ends drawn so
+that a few entities have very many (the sum of two throws, cubed), as people and towns do. The
+figures are the median of 21 runs and the slowest of them, in milliseconds, on one open store.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RUNS = 21
 
 
 def fill(database: Database, edges: int) -> list[str]:
-    """Write a graph of so many relationships straight into the tables; return some names."""
+    """Write a graph of this many relationships directly into the tables; return some names."""
     dice = random.Random(SEED)
     count = max(2, edges // 5)
     names = [f"entity {n}" for n in range(count)]
@@ -99,7 +99,7 @@ def measure(edges: int) -> None:
 
 
 def main() -> None:
-    """Measure the sizes that are asked for."""
+    """Measure the requested sizes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--edges", type=int, nargs="*", default=[1_000, 10_000, 100_000])
     print(describe_machine())

@@ -1,12 +1,12 @@
-"""What a coding agent's hook costs, and what a week of sessions is given.
+"""What a coding agent's hook costs, and what a week of sessions receives.
 
     python -m bench.hooks                 1,000 memories, 140 sessions
     python -m bench.hooks --sessions 20   a short one
 
-A hook is a whole process; its CPU time, of the process and what the system does for it, stands
-beside that of Python alone, measured in turns. The week is 20 sessions a day, seven prompts each,
-with a compaction in every tenth, through the same code in this process: it counts what was given,
-what was given twice to one session (nothing may be), and the tokens of the longest answers.
+A hook is a whole process; its CPU time, including the system's, is shown beside that of Python
+alone, measured in turns. The week is 20 sessions a day, seven prompts each, with a compaction in
+every tenth, through the same code in this process: it counts what was delivered, what was delivered
+twice to one session (nothing may be), and the tokens of the longest answers.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def measure_processes(root: str, queries: list[str]) -> None:
 
 
 def wait_for_something(spool: Spool, turn: int) -> None:
-    """Let something wait to be stored, when the process that a hook started has ended."""
+    """Leave something waiting to be stored, once the process that a hook started has ended."""
     while (claim := spool.claim()) is None:
         time.sleep(0.01)
     text = f"NOTE: port {turn} is open from now on."
@@ -93,7 +93,7 @@ def wait_for_something(spool: Spool, turn: int) -> None:
 
 
 def measure_server(root: str, queries: list[str]) -> None:
-    """Print what a prompt costs the server that runs already, as `mcp_tool` hooks ask it."""
+    """Print what a prompt costs a server that is already running, as `mcp_tool` hooks call it."""
     words = [PROGRAM, "--root", root, "mcp", "--agent", "bench"]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
         assert server.stdin is not None
@@ -115,13 +115,13 @@ def measure_server(root: str, queries: list[str]) -> None:
 
 
 def cpu_of_running(process_id: int) -> float:
-    """Return the CPU milliseconds that a process has used, of all its threads."""
+    """Return the CPU milliseconds that a process has used, in all its threads."""
     ticks = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[11:13]
     return sum(map(int, ticks)) * 1_000 / os.sysconf("SC_CLK_TCK")
 
 
 def simulate(root: str, queries: list[str], sessions: int) -> None:
-    """Print what sessions were given, and what twice."""
+    """Print what sessions received, and what they received twice."""
     twice = longest = hooks = memories = 0
     for number in range(sessions):
         given: Counter[str] = Counter()

@@ -4,10 +4,10 @@
     python -m bench.locomo PATH/dev.json --embedder wordllama     and by meaning
     python -m bench.locomo PATH/dev.json --root postgresql://…    in a database for it alone
 
-Every turn (or every observation) of a conversation is stored as a memory of one agent; then each
-question is searched for, in order, and recall@k is the share of its evidence among the first k
-hits, averaged over all questions. What each part of the ranking is worth, ``bench.locomo_parts``
-measures.
+Every turn (or every observation) of a conversation is stored as a memory of one agent. Then the
+questions are searched for in order; recall@k is the share of a question's evidence among the first
+k hits, averaged over all questions. ``bench.locomo_parts`` measures what each part of the ranking
+is worth.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DIALOGUE_ID = re.compile(r"D\d+:\d+")
 
 @dataclass
 class Document:
-    """What is stored, and the turns that finding it finds."""
+    """A text to store, and the turns that it is evidence of."""
 
     item: dict[str, Any]
     evidence: set[str]
@@ -45,7 +45,7 @@ class Document:
 
 @dataclass
 class Question:
-    """What is asked, the turns that answer it, and of which of ``CATEGORIES`` it is."""
+    """A question, the turns that answer it, and which of ``CATEGORIES`` it belongs to."""
 
     text: str
     evidence: set[str]
@@ -86,7 +86,7 @@ class Recall:
 
 @dataclass
 class Tally:
-    """What a run over the questions gave."""
+    """The results of a run over the questions."""
 
     recall: Recall = field(default_factory=Recall)
     by_category: dict[int, Recall] = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Tally:
 
 
 def _session_of(turn: str) -> str:
-    """Return the session that a turn (``D<session>:<turn>``) is of."""
+    """Return the session of a turn (``D<session>:<turn>``)."""
     return turn.partition(":")[0]
 
 
@@ -169,7 +169,7 @@ def _read_time(text: str) -> datetime:
 def stored(
     documents: list[Document], embedder: str, config: dict[str, float], root: str | None = None
 ) -> Iterator[tuple[AgentMemory, list[str]]]:
-    """Store documents in an agent of their own; by meaning too, if there is an embedder."""
+    """Store documents in an agent of their own, with embeddings if there is an embedder."""
     with (
         tempfile.TemporaryDirectory() as folder,
         AgentMemory(
@@ -191,7 +191,7 @@ def measure(
     embedder: str,
     root: str | None = None,
 ) -> Tally:
-    """Store each conversation in an agent of its own and ask its questions."""
+    """Store each conversation in its own agent and ask its questions."""
     tally = Tally()
     for conversation in conversations:
         documents: list[Document] = getattr(conversation, corpus)
@@ -210,7 +210,7 @@ def measure(
 def measure_unrelated(
     conversations: list[Conversation], corpus: str, *, embedder: str, root: str | None
 ) -> tuple[int, int]:
-    """Ask each store the questions of the next conversation: how many find nothing, of how many."""
+    """Ask each store the next conversation's questions; return how many find nothing, and all."""
     nothing = asked = 0
     for number, conversation in enumerate(conversations):
         foreign = conversations[(number + 1) % len(conversations)].questions
@@ -228,7 +228,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", type=Path, help="a LoCoMo file, such as locomo10.json")
     parser.add_argument("--embedder", default="none", help="a name, such as wordllama")
-    parser.add_argument("--root", help="where the agents are made, instead of a temporary folder")
+    parser.add_argument("--root", help="where to create the agents, instead of a temporary folder")
     parser.add_argument("--corpus", choices=["turns", "observations"], action="append")
     arguments = parser.parse_args()
     conversations = read(arguments.path)

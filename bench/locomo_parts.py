@@ -5,15 +5,15 @@
     python -m bench.locomo_parts PATH/dev.json --embedder wordllama   and by meaning
     python -m bench.locomo_parts PATH/dev.json --cross-validate       are the weights any good?
 
-The candidates of each question are gathered once, as a search gathers them; then they are ranked
-again and again: by the words alone and with one part of the evidence more each time, with one part
-less than all, and with weights that are halved and doubled. Recall is that of ``bench.locomo``,
-without counting accesses, and before the floor below which a search returns nothing.
+The candidates of each question are gathered once, as in a search, and then ranked many times: by
+words alone and with one more part of the evidence at a time, with one part removed from all of
+them, and with each weight halved and doubled. Recall is that of ``bench.locomo``, without counting
+accesses, and before the floor below which a search returns nothing.
 
-To cross-validate, each file is left out in turn, or each conversation where there is but one file:
-of each of ``Weights`` the best multiple (0, a half, 1, 2) for the others is taken, and what is left
-out is ranked so. Where that is no better than the shipped weights, these are not fitted to what
-they came from.
+To cross-validate, each file is left out in turn, or each conversation if there is only one file.
+For each of ``Weights`` the best multiple (0, a half, 1, 2) for the others is chosen, and the
+left-out part is ranked with it. If that is no better than the shipped weights, they are not
+overfitted to the data they came from.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ MULTIPLES: Final = (0.0, 0.5, 2.0)
 
 @dataclass(frozen=True)
 class Asked:
-    """A question with its candidates, and the documents that each of them is.
+    """A question with its candidates, and the document of each.
 
-    ``source`` is the file that it comes from, ``number`` that of its store in there.
+    ``source`` is the file that it comes from, ``number`` that of its store in the file.
     """
 
     source: str
@@ -67,7 +67,7 @@ class Variant:
     by_meaning: bool = True
 
     def query(self, asked: Asked) -> QueryProfile:
-        """Return what is known of a question to this way of ranking."""
+        """Return what this way of ranking knows about a question."""
         query = asked.gathered.query
         return query if self.by_meaning else query._replace(cosine_scale=None)
 
@@ -90,7 +90,7 @@ def ask(source: str, stores: Sequence[Store], embedder: str) -> Iterator[Asked]:
 def _gather(
     memory: AgentMemory, question: Query, store: Store
 ) -> tuple[Candidates, dict[int, str]]:
-    """Gather as a search does, and return the candidates' ids by row too."""
+    """Gather as a search does, and also return the candidates' ids by row."""
     engine = engine_of(memory)
     vector = memory._embedding.of_query(question.text).vector
     with engine.read():
@@ -119,7 +119,7 @@ def recall_of(questions: Sequence[Asked], variant: Variant) -> Recall:
 
 
 def stages(*, by_meaning: bool) -> list[Variant]:
-    """Return ways to rank of which each has one part more."""
+    """Return ways of ranking, each with one more part."""
     found = [Variant("own words (BM25)", NOTHING, by_meaning=False)]
     if by_meaning:
         found.append(Variant("and own meaning", NOTHING))
@@ -132,7 +132,7 @@ def stages(*, by_meaning: bool) -> list[Variant]:
 
 
 def ablations(*, by_meaning: bool) -> list[Variant]:
-    """Return ways to rank of which each lacks one part."""
+    """Return ways of ranking, each without one part."""
     found = [Variant("everything", WEIGHTS)]
     if by_meaning:
         found.append(Variant("without meaning at all", WEIGHTS, by_meaning=False))
@@ -149,7 +149,7 @@ def mean(recall: Recall) -> float:
 
 
 def show_parts(corpus: str, questions: Sequence[Asked], *, by_meaning: bool) -> None:
-    """Print what each part adds, and what its lack costs, and to how many stores."""
+    """Print what each part adds, what leaving it out costs, and in how many stores."""
     for variant in stages(by_meaning=by_meaning):
         print(f"{corpus:13} {variant.name:30} {recall_of(questions, variant)}", flush=True)
     numbers = sorted({asked.number for asked in questions})
@@ -165,7 +165,7 @@ def show_parts(corpus: str, questions: Sequence[Asked], *, by_meaning: bool) -> 
 
 
 def cross_validate(by_corpus: dict[str, list[Asked]]) -> None:
-    """Fit the weights without each file or conversation in turn, and rank that with them."""
+    """Fit the weights without each file or conversation in turn, and rank that one with them."""
     tried = {(part, multiple): _times(part, multiple) for part in PARTS for multiple in MULTIPLES}
     units = _units(by_corpus)
     scores = {
@@ -190,7 +190,7 @@ def cross_validate(by_corpus: dict[str, list[Asked]]) -> None:
 
 
 def _units(by_corpus: dict[str, list[Asked]]) -> dict[str, list[list[Asked]]]:
-    """Return what is left out in turn: the questions of each file, or of each conversation."""
+    """Return the units to leave out in turn: questions of each file, or of each conversation."""
     every = [asked for questions in by_corpus.values() for asked in questions]
     has_files = len({asked.source for asked in every}) > 1
 
@@ -208,7 +208,7 @@ def _times(part: str, multiple: float) -> Weights:
 
 
 def _score(unit: Sequence[Sequence[Asked]], variant: Variant) -> float:
-    """Return the mean recall over the corpora that there are of a unit."""
+    """Return the mean recall over the corpora of a unit."""
     recalls = [mean(recall_of(questions, variant)) for questions in unit if questions]
     return sum(recalls) / len(recalls)
 
@@ -218,8 +218,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paths", type=Path, nargs="+", help="locomo10.json, beam.json or others")
     parser.add_argument("--embedder", default="none", help="a name, such as wordllama")
-    parser.add_argument("--stores", type=int, help="only so many of the first of each file")
-    parser.add_argument("--cross-validate", action="store_true", help="fit the weights anew")
+    parser.add_argument("--stores", type=int, help="only the first N of each file")
+    parser.add_argument("--cross-validate", action="store_true", help="refit the weights")
     arguments = parser.parse_args()
     print(describe_machine())
     print(f"embedder: {arguments.embedder}; recall@5 / @10 / @25, percent")

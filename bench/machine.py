@@ -1,4 +1,4 @@
-"""What a benchmark ran on, for the head of its output."""
+"""The machine that a benchmark ran on, for the head of its output."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""How fast the MCP server starts, and what a call costs more than the same verb in process.
+"""How fast the MCP server starts, and how much more a call costs than the same verb in process.
 
     python -m bench.mcp_server                     1,000 and 10,000 memories
     python -m bench.mcp_server --sizes 1000        a short one
 
-It needs the extra ``mcp``, whose client makes the calls. A cold start is a whole process, from
-its beginning to its first answer, on the memories of the first size. Times are milliseconds. As a
-yardstick, a process that does no more than import the package ``mcp``'s server.
+It needs the extra ``mcp``, whose client makes the calls. A cold start is a whole process, from its
+start to its first answer, on the memories of the first size. Times are milliseconds. The baseline
+is a process that only imports the server of the package ``mcp``.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def serving(folder: str, *options: str) -> list[str]:
 
 
 def row(size: int, name: str, times: list[float], beside: list[float] | None = None) -> None:
-    """Print one row, with how many times as long as ``beside`` it took."""
+    """Print one row, with its ratio to the times ``beside``."""
     ordered = sorted(times)
     p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
     ratio = f"{median(times) / median(beside):8.1f}x" if beside else " " * 9
@@ -50,7 +50,7 @@ def row(size: int, name: str, times: list[float], beside: list[float] | None = N
 
 
 def cold_start(folder: str) -> tuple[float, float, float]:
-    """Return the times to the answers to initialize, tools/list and a search, since the start."""
+    """Return the times from the start to the answers to initialize, tools/list and a search."""
     hello = {
         "protocolVersion": "2025-11-25",
         "capabilities": {},

@@ -2,10 +2,10 @@
 
     python -m bench.paraphrases PATH/dev.json --embedder wordllama
 
-Forty facts, each of a session of its own, are stored among all turns and all observations of the
-conversations; then each is asked for in other words. Printed is how often it is among the first
-hits of a search, and how often its vector is among the nearest, told from the middle of the store
-and from nowhere.
+Forty facts, each in its own session, are stored among all turns and all observations of the
+conversations; then each is searched for in other words. Printed is how often it is among the first
+hits of a search, and how often its vector is among the nearest, measured from the middle of the
+store's vectors and without that.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ ANSWERS: Final = {
 
 
 def place(found: Sequence[object], wanted: object) -> int:
-    """Return the place of something, from 1; a million where it is not."""
+    """Return the place of something, from 1; a million if it is missing."""
     return found.index(wanted) + 1 if wanted in found else 1_000_000
 
 
 def shares(places: Sequence[int]) -> str:
-    """Return which share of the places is within each of ``CUTOFFS``."""
+    """Return the share of the places within each of ``CUTOFFS``."""
     return " / ".join(
         f"{100 * sum(it <= cutoff for it in places) / len(places):3.0f}" for cutoff in CUTOFFS
     )

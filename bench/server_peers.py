@@ -1,20 +1,21 @@
-"""Other memories in PostgreSQL beside this one: the same server, texts, vectors and tenants.
+"""Other memories in PostgreSQL compared with this one: the same server, texts, vectors and tenants.
 
     python -m bench.server_peers postgresql://me@/db
     python -m bench.server_peers postgresql://me@/db --environments ~/peers --tenants 30 --each 500
 
-One tenant has ten times as many memories as each of the others. Each peer gets an environment of
-its own, as in ``bench.peers``, and a schema of its own, which is deleted in the end; the stores are
-in ``bench/peer_stores.py``. All ask one service on 127.0.0.1 for vectors, which has them already.
+One tenant has ten times as many memories as each of the others. Each peer gets its own environment,
+as in ``bench.peers``, and its own schema, which is deleted at the end; the stores are in
+``bench/peer_stores.py``. All get their vectors from one service on 127.0.0.1, which already has
+them.
 
-- store: one memory after the other, into the largest tenant, when half of all are there
-- search: the best ten of one tenant; processors' time is of the peer's process and of the server
-- returned: how many of ten, where every tenant has hundreds
-- nearest: of the ten nearest by exact cosine among the tenant's, the share that was returned. Who
-  ranks by words too returns others with intent
-- asked about: the share of questions whose ten have the very memory they were made from
+- store: one memory after the other, into the largest tenant, when half of all are stored
+- search: the best ten of one tenant; CPU time is of the peer's process and of the server
+- returned: how many of ten; every tenant has hundreds
+- nearest: the share of the tenant's ten nearest by exact cosine that was returned. A peer that also
+  ranks by words returns others on purpose
+- asked about: the share of questions whose ten hits include the very memory they were made from
 
-The server must run on this machine, have pgvector, and let the role make schemas.
+The server must run on this machine, have pgvector, and let the role create schemas.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ Texts = Mapping[str, Sequence[str]]
 
 
 class Tenants:
-    """The texts of each tenant, and what is asked of them."""
+    """The texts of each tenant, and the questions about them."""
 
     def __init__(self, service: EmbeddingService, count: int, each: int, questions: int) -> None:
         workload = Workload()
@@ -102,7 +103,7 @@ def _unit(service: EmbeddingService, texts: Sequence[str]) -> Any:  # noqa: ANN4
 
 
 def install(environments: Path, name: str) -> None:
-    """Make a peer's environment, unless it is there."""
+    """Create a peer's environment, unless it exists."""
     python = python_of(environments, name)
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", str(python.parent.parent)], check=True)
@@ -111,7 +112,7 @@ def install(environments: Path, name: str) -> None:
 
 @contextmanager
 def own_schema(address: str, name: str) -> Iterator[str]:
-    """Give the body the address of a schema that goes with it."""
+    """Give the body the address of a temporary schema."""
     drop = f"DROP SCHEMA IF EXISTS {SCHEMA} CASCADE"
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
@@ -130,7 +131,7 @@ def own_schema(address: str, name: str) -> Iterator[str]:
 def measure(
     address: str, environments: Path, name: str, service: EmbeddingService, tenants: Tenants
 ) -> None:
-    """Store all, search, and print what that took."""
+    """Store everything, search, and print the times."""
     install(environments, name)
     server = Server(address)
     with ExitStack() as stack:
@@ -151,7 +152,7 @@ def measure(
             (size,) = connection.execute(_SIZE).fetchone() or (0,)
         stored = sum(map(len, tenants.texts.values()))
         print(f"  {stored:,} memories, {float(size) / stored:,.0f} bytes each", flush=True)
-        _search(process, tenants, 20)  # which opens tenants, and reads their pages
+        _search(process, tenants, 20)  # it opens tenants, and reads their pages
         before = server.milliseconds()
         found = _search(process, tenants, len(tenants.questions))
         _say("search", found, server.milliseconds() - before)
@@ -191,7 +192,7 @@ def _say(what: str, answers: Sequence[Mapping[str, Any]], server: float) -> None
 
 
 def _by_vectors(schema: str, service: EmbeddingService, tenants: Tenants) -> list[list[str]]:
-    """Return the texts that the index of vectors finds by itself."""
+    """Return the texts that the vector index finds by itself."""
     found = []
     for tenant, question, _ in tenants.questions:
         with AgentMemory(tenant, root=schema, embedder="none") as memory:
@@ -209,12 +210,12 @@ def _by_vectors(schema: str, service: EmbeddingService, tenants: Tenants) -> lis
 def main() -> None:
     """Measure each peer."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("address", help="postgresql://…, a database that may be written to")
-    parser.add_argument("--tenants", type=int, default=30, help="beside the large one (30)")
+    parser.add_argument("address", help="postgresql://…, a database to write to")
+    parser.add_argument("--tenants", type=int, default=30, help="besides the large tenant (30)")
     parser.add_argument("--each", type=int, default=500, help="memories of each (500)")
     parser.add_argument("--questions", type=int, default=200)
     parser.add_argument("--embedder", default="wordllama", help="wordllama, or minilm")
-    parser.add_argument("--environments", type=Path, help="where they are kept; else nowhere")
+    parser.add_argument("--environments", type=Path, help="keep the environments here")
     arguments = parser.parse_args()
     with ExitStack() as stack:
         service = stack.enter_context(EmbeddingService(arguments.embedder))

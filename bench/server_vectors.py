@@ -3,9 +3,9 @@
     python -m bench.server_vectors postgresql://postgres@/db                100,000 × 384
     python -m bench.server_vectors postgresql://postgres@/db --count 1000000
 
-The vectors are those of ``bench.vectors``; they are put into the tables as they stand, which takes
-a superuser, and the index is built by the library. Recall@10 is the share of the ten truly nearest
-(by exact cosine over the floats). The server must run on this machine, for the processors' time.
+The vectors are those of ``bench.vectors``; they are inserted directly into the tables, which needs
+a superuser, and the library builds the index. Recall@10 is the share of the ten truly nearest (by
+exact cosine over the floats). The server must run on this machine, to measure its CPU time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def fill(address: str, vectors: Vectors) -> None:
                 copy.write_row((AGENT, row_id, f"mem-{row_id}", f"memory {row_id}"))
         with cursor.copy(_COPY_VECTORS) as copy:
             for row_id, vector in enumerate(vectors, start=1):
-                # As ``quantize`` does, which takes lists, and ten times as long.
+                # As in ``quantize``, which takes lists, and ten times as long.
                 scale = float(np.abs(vector).max()) / 127
                 data = np.rint(vector / scale).astype(np.int8).tobytes()
                 copy.write_row((AGENT, row_id, 1, bytes(16), scale, data))
@@ -99,11 +99,11 @@ def measure(address: str, schema: str, vectors: Vectors, queries: Vectors) -> No
 
 
 def main() -> None:
-    """Run what is asked for."""
+    """Run the benchmark."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("address", help="postgresql://…, a superuser's")
+    parser.add_argument("address", help="postgresql://…, as a superuser")
     parser.add_argument("--count", type=int, default=100_000, help="vectors (100000)")
-    parser.add_argument("--dimensions", type=int, default=384, help="numbers in each (384)")
+    parser.add_argument("--dimensions", type=int, default=384, help="dimensions of each (384)")
     parser.add_argument("--queries", type=int, default=200, help="searches (200)")
     arguments = parser.parse_args()
     print(describe_machine())

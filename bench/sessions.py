@@ -1,12 +1,12 @@
-"""What the time of a session's search says of the words that other users have.
+"""What the time of a session's search reveals about the words that other users have.
 
     python -m bench.sessions                  10,000 memories of others
     python -m bench.sessions --others 100000
 
-One user of a file asks for words that nobody has, and for words that others have often. The last
-column is what the second takes of the first: 1.0 says nothing. Of ``FEW_TEXTS`` memories and fewer
-a session's own texts are read, and nothing else; of more the index of all is asked, where each
-memory of another that has the word takes 0.7 µs. Times are milliseconds.
+One user of a file searches for words that nobody has, and for words that others use often. The last
+column is the ratio of the second time to the first: 1.0 reveals nothing. With at most ``FEW_TEXTS``
+memories, a session's own texts are read, and nothing else; with more, the index of all is used, in
+which each memory of another user with the word takes 0.7 µs. Times are milliseconds.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ OWN: Final = (100, FEW_TEXTS, 2 * FEW_TEXTS)
 
 
 def measure(session: SessionMemory, common: str) -> tuple[float, float]:
-    """Return the middle of the times for words that nobody has, and for words of others.
+    """Return the median times for words that nobody has, and for words of others.
 
-    The two are asked for in turn: a machine is now faster, now slower.
+    The two are searched for in turn: a machine's speed varies.
     """
     asked = timed(
         lambda query: session.search(query, count_accesses=False), [ABSENT, common] * ROUNDS

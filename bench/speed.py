@@ -5,11 +5,11 @@
     python -m bench.speed --sizes 1000000     the largest: ten minutes, 2 GB of disk
     python -m bench.speed --embedder wordllama    with search by meaning
 
-Times are milliseconds: the middle (p50), and what 95 of 100 stay below, first by the clock, then
-of the processor, which other work on the machine changes less. Every store is durable
-(synchronous=FULL). As yardsticks, in the same run, on the same disk and file system: one 4 KB write
-and fsync, and FTS5's own bm25() over all the words of the same questions. Beside cold commands,
-which are whole processes, stands the bare interpreter; of a cold search Python says how long its
+Times are milliseconds: the median (p50) and the 95th percentile (p95), first wall-clock time, then
+CPU time, which other work on the machine affects less. Every store is durable (synchronous=FULL).
+The baselines, in the same run, on the same disk and file system, are one 4 KB write and fsync, and
+FTS5's own bm25() over all the words of the same questions. Cold commands, which are whole
+processes, are shown beside the bare interpreter; for a cold search Python reports how long its
 imports took, by package.
 """
 
@@ -47,12 +47,12 @@ FILTERS: Final = {
     "search, nobody's": SearchFilters(category="question", tags=["nobody-has-this"]),
 }
 _SESSIONS_A_USER: Final = 40
-"""Of so many sessions one is a user's."""
+"""One of this many sessions is a user's."""
 _IMPORT: Final = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
 
 
 class Time(NamedTuple):
-    """Milliseconds of a call: by the clock, and of the processor."""
+    """The milliseconds of a call: wall-clock and CPU."""
 
     wall: float
     cpu: float
@@ -66,7 +66,7 @@ def percentiles(times: list[float]) -> str:
 
 
 def timed(call: Callable[[Argument], object], arguments: Iterable[Argument]) -> list[Time]:
-    """Call with each argument and return what each call took, of child processes too."""
+    """Call with each argument and return the time of each call, including child processes."""
     times = []
     for argument in arguments:
         started, used = time.perf_counter(), _cpu()
@@ -138,7 +138,7 @@ def measure_searches(memory: AgentMemory, size: int, questions: list[str]) -> No
 
 
 def stores_beside(memory: AgentMemory, workload: Workload) -> list[Time]:
-    """Store while another process counts the statistics of the same file; return the times."""
+    """Store while another process computes the statistics of the same file; return the times."""
     program = str(Path(sys.executable).with_name("agent-memory"))
     command = [program, "--db", str(memory.path), "stats", "--json"]
     times: list[Time] = []

@@ -30,7 +30,7 @@ KEYS = frozenset({"keep", "pairs", "noise"})
 
 @dataclass
 class Share:
-    """How many of some cases went wrong, and which."""
+    """The number of cases that went wrong, and which."""
 
     of: int = 0
     cases: list[str] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Truth:
     needless: Share = field(default_factory=Share)
 
     def print(self, *, shown: int = 0) -> None:
-        """Print the shares, and of each so many of the cases that went wrong."""
+        """Print the shares, and for each up to ``shown`` of the cases that went wrong."""
         for name, share in (
             ("statements dropped", self.dropped),
             ("true memories overwritten", self.overwritten),
@@ -72,7 +72,7 @@ class Truth:
 
 
 def measure(cases: Mapping[str, Any]) -> Truth:
-    """Try the cases, each with a user of its own in one store."""
+    """Try the cases, each with its own user in one store."""
     truth = Truth()
     with _store() as memory:
         users = (f"u{number}" for number in range(1_000_000))

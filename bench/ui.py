@@ -1,11 +1,11 @@
-"""How soon the page shows something, and what is sent for it.
+"""How soon the page shows something, and how much is sent for it.
 
     python -m bench.ui                       1,000 and 100,000 memories
     python -m bench.ui --sizes 1000 --rounds 3
 
-Each round is a server of its own, as `agent-memory ui` starts it, and a real Chromium that has
-nothing in its cache. The first view is there when its list is: files of the page, the exchange of
-the token, the figures and the first 50 memories. The server's part of it is beside it.
+Each round has its own server, as `agent-memory ui` starts it, and a real Chromium with an empty
+cache. The first view is there when its list is: the page's files, the exchange of the token, the
+figures and the first 50 memories. The server's share of the time is shown beside it.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def fill(root: str, count: int) -> list[str]:
 
 
 def shown(page: Page, *, since: float = 0.0) -> float:
-    """Wait for a view, and return the milliseconds from the navigation, or a moment, until it."""
+    """Wait for a view, and return the milliseconds to it from the navigation or from ``since``."""
     page.wait_for_selector("main[data-shows^='#']")
     marks = "performance.getEntriesByName('shown').at(-1).startTime"
     return float(page.evaluate(marks)) - since
 
 
 def measure_round(browser: Any, root: str, questions: list[str]) -> dict[str, float]:  # noqa: ANN401
-    """Start a server, look at its page and search; return milliseconds and bytes."""
+    """Start a server, open its page and search; return milliseconds and bytes."""
     words = [PROGRAM, "--root", root, "--agent", "bench", "ui", "--no-open"]
     sent = 0
 

@@ -1,13 +1,13 @@
-"""How long a search over vectors takes, how good it is, and what the vectors take on the disk.
+"""How long a search over vectors takes, how good it is, and how much disk the vectors take.
 
     python -m bench.vectors                               100,000 vectors of 1,536 numbers
     python -m bench.vectors --count 10000 --dimensions 256
     python -m bench.vectors --count 1000000 --dimensions 384 --ours
 
 The vectors are like those of real models (``bench/vectors_data.py``). Ours are searched by the
-library's own code, with each kind of index table; the yardsticks are sqlite-vec's own tables of
-floats and of bytes, on the same disk in the same run. Times are of the processor. Recall@10 is the
-share of the ten truly nearest (by exact cosine over the floats) among the first ten. Needs numpy:
+library's own code, with each kind of index table; the baselines are sqlite-vec's own tables of
+floats and of bytes, on the same disk in the same run. Times are CPU times. Recall@10 is the share
+of the ten truly nearest (by exact cosine over the floats) among the first ten. It needs numpy:
 ``pip install -e '.[test]'``.
 """
 
@@ -43,7 +43,7 @@ CUTOFF = 10
 
 @dataclass
 class Measured:
-    """The figures of one way to search: ``seconds`` are those of filling, or of building."""
+    """The figures of one kind of search: ``seconds`` are those of filling, or of building."""
 
     name: str
     milliseconds: list[float]
@@ -53,7 +53,7 @@ class Measured:
 
     @property
     def median(self) -> float:
-        """Return the middle of the times."""
+        """Return the median of the times."""
         return sorted(self.milliseconds)[len(self.milliseconds) // 2]
 
 
@@ -76,7 +76,7 @@ def timed_recall(
 
 
 def fill(store: Store, vectors: Vectors) -> tuple[EmbeddingModel, float]:
-    """Keep the vectors as a move does; return the model and the seconds that it took."""
+    """Store the vectors as a migration does; return the model and the seconds that it took."""
     model = EmbeddingModel(
         model_id=0,
         model="bench",
@@ -107,7 +107,7 @@ def fill(store: Store, vectors: Vectors) -> tuple[EmbeddingModel, float]:
 
 
 def measure_ours(folder: Path, vectors: Vectors, queries: Vectors) -> list[Measured]:
-    """Measure the library, with each kind of index table, and where sqlite-vec cannot be loaded."""
+    """Measure the library, with each kind of index table, and without sqlite-vec."""
     answers = exact_answers(vectors, queries)
     with AgentMemory("bench", root=folder, embedder=None) as memory:
         items = [{"content": f"memory {number}"} for number in range(len(vectors))]
@@ -134,13 +134,13 @@ def measure_ours(folder: Path, vectors: Vectors, queries: Vectors) -> list[Measu
 
 
 def build_in_a_process(folder: Path, kind: str) -> None:
-    """Build the index anew as a table of a kind, and print what that takes."""
+    """Rebuild the index as a table of a kind in a new process, and print the cost."""
     words = [sys.executable, "-m", "bench.vectors", "--build", str(folder), kind]
     print(subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip())
 
 
 def print_build(folder: Path, kind: str) -> None:
-    """Build an index, in this process: how long, in how much memory, and how long others wait."""
+    """Build an index in this process: how long, with how much memory, and how long others wait."""
     with AgentMemory("bench", root=folder, embedder=None) as memory, longest_write() as spans:
         megabytes = peak_megabytes()
         seconds = built(memory, kind)
@@ -159,7 +159,7 @@ def built(memory: AgentMemory, kind: str) -> float:
 
 @contextlib.contextmanager
 def hidden_extension() -> Iterator[None]:
-    """Run the body as where sqlite-vec is not installed."""
+    """Run the body as if sqlite-vec were not installed."""
     modules: dict[str, object] = vars(sys)["modules"]
     modules["sqlite_vec"] = None
     try:
@@ -181,7 +181,7 @@ def measure_search(
             cosines = engine.vectors.nearest(query, NOT_ARCHIVED).cosines
         return sorted(cosines, key=lambda row_id: -cosines[row_id])[:CUTOFF]
 
-    search(0)  # which reads the pages of the file
+    search(0)  # reads the pages of the file
     return timed_recall(search, answers)
 
 
@@ -192,7 +192,7 @@ def _model_of(memory: AgentMemory) -> EmbeddingModel:
 
 
 def checkpoint(database: Database) -> None:
-    """Bring the log into the file, so that its size is what it takes."""
+    """Move the log into the file, so that the file's size is what the data takes."""
     database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
@@ -231,9 +231,9 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--count", type=int, default=100_000, help="vectors (100000)")
-    parser.add_argument("--dimensions", type=int, default=1536, help="numbers in each (1536)")
+    parser.add_argument("--dimensions", type=int, default=1536, help="dimensions of each (1536)")
     parser.add_argument("--queries", type=int, default=100, help="searches (100)")
-    parser.add_argument("--ours", action="store_true", help="without the yardsticks")
+    parser.add_argument("--ours", action="store_true", help="without the baselines")
     parser.add_argument("--build", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.build:

@@ -1,7 +1,7 @@
-"""Memories and questions that look like an agent's, made from a seed: the same every time.
+"""Memories and questions like an agent's, generated from a seed: the same every time.
 
-Sentences are put together from everyday words, which are common, and from names that were made up
-of syllables, of which a few are common and most are rare, as names are in real text.
+Sentences are composed of everyday words, which are common, and of names made of syllables, a few of
+which are common and most rare, as names are in real text.
 """
 
 from __future__ import annotations
