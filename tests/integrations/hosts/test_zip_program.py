@@ -78,7 +78,7 @@ def test_its_migrations_and_guides_are_found(program: Program, root: Path, tmp_p
     program.run(*whose, "store", "The standup is at nine")
     assert "The standup is at nine" in program.run(*whose, "search", "standup")
     assert "sound" in program.run(*whose, "check")
-    assert "first quarter of an hour" in program.run("guide", "first-steps")
+    assert "first fifteen minutes" in program.run("guide", "first-steps")
     program.run("guide", "--html", str(tmp_path / "site"))
     assert (tmp_path / "site" / "style.css").is_file()
 

@@ -323,7 +323,7 @@ def fails_halfway(vectors: list[list[float]]) -> Iterator[list[float]]:
         (lambda _: 7, "failed"),
         (lambda _: [], "0 vectors for"),
         (lambda vectors: vectors * 2, "vectors for"),
-        (lambda vectors: [None for _ in vectors], "no vector"),
+        (lambda vectors: [None for _ in vectors], "not a vector"),
         (lambda vectors: ["text" for _ in vectors], ""),
         (lambda vectors: [vector[1:] for vector in vectors], ""),
         (lambda vectors: np.zeros((len(vectors), DIMENSIONS)), ""),

@@ -269,7 +269,7 @@ def test_a_schema_that_was_dropped_under_an_open_memory_is_opened_again(
         memory.store("stored before")
         postgres.administer("DROP SCHEMA dropped CASCADE")
         for use in (memory.list_recent, lambda: memory.store("stored after")):
-            with pytest.raises(StorageUnavailable, match="open it again, for writing"):
+            with pytest.raises(StorageUnavailable, match="opening it again for writing"):
                 use()
     with AgentMemory("bob", root=url) as memory:
         assert memory.list_recent() == []
