@@ -64,7 +64,8 @@ class AgentMemoryStore(BaseStore):
     ``fields`` are the paths in a value whose text searches with a ``query`` find, unless ``put``
     says otherwise with ``index`` (``False``: none of it); by default all of the value. ``fill``
     makes a search with a query also return items that do not answer it, newest first and without a
-    score, until the limit is reached, as LangGraph's own stores do. ``clock`` is the memory's own.
+    score, until the limit is reached, as LangGraph's own stores do. ``clock`` dates the
+    items, and is the clock of a memory that is opened here.
 
     - Values are what JSON can hold: numbers are finite, integers have 64 bits, tuples come back as
       lists, at most 18 levels deep and 1,000,000 characters of JSON. An invalid value is refused
