@@ -119,9 +119,11 @@ class AgentMemoryService(BaseMemoryService):
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
         """Return the user's memories that answer a query, best first."""
+        # ADK passes on whatever a model gives: a null ended the run with our ValidationError.
+        asked = query if isinstance(query, str) else ""
 
         def search() -> SearchMemoryResponse:
-            hits = self._user(app_name, user_id).search(query, self._limit, include_weak=False)
+            hits = self._user(app_name, user_id).search(asked, self._limit, include_weak=False)
             return SearchMemoryResponse(memories=[_entry_of(hit.memory) for hit in hits])
 
         return await asyncio.to_thread(search)

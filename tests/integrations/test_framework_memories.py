@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -179,6 +179,7 @@ def test_google_adk_keeps_events_once_and_users_and_apps_apart(root: Path) -> No
         assert entry.timestamp == "2023-11-14T22:13:20.000000Z"
         assert await ids("standup", user_id="ben") == []
         assert await ids("standup", app_name="carol") == []
+        assert await ids(cast("str", None)) == [], "a model may give null"
 
         await service.delete_memory(app_name="bob", user_id="ben", memory_id=entry.id)
         assert await ids("standup"), "it is not Ben's to delete"
