@@ -28,8 +28,9 @@ _NO_SPEECH: Final = frozenset(
     additional_tools configuration_update mcp_list_tools mcp_approval_request mcp_approval_response
     """.split()
 )
+"""Roles and types of entries that nobody says."""
 _CALLS: Final = ("_call", "_output")
-"""Roles and types of entries that nobody says, and how those of tools end: each year has more."""
+"""How the types of tool calls and their results end: each year has more of them."""
 _TEXTS: Final = frozenset(("text", "input_text", "output_text"))
 _IMAGES: Final = frozenset(("image", "image_url", "input_image"))
 _WRAPPERS: Final = ("data", "kwargs")
@@ -117,7 +118,8 @@ def _fields(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, int]:
     if isinstance(speaker, str):
         word = speaker.strip().lower()
         name = word.removesuffix("chunk").removesuffix("message")  # LangChain's classes
-        if name in _NO_SPEECH or name.endswith(_CALLS):
+        is_call = not entry.get("role") and name.endswith(_CALLS)
+        if name in _NO_SPEECH or is_call:
             return None, 1
         role = ROLES.get(name, word)
     fields = {name: entry[name] for name in ("timestamp", "metadata") if name in entry}

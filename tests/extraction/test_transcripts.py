@@ -86,6 +86,7 @@ def test_the_command_takes_them_and_tells_what_it_passed_over(cli: Any) -> None:
 
 BAD: list[Any] = [
     {"role": "robot", "content": "x"},
+    {"role": "on_call", "content": "x"},
     {"role": "user"},
     {"role": "user", "content": 5},
     {"role": "user", "content": [{"type": "text", "text": 5}]},
