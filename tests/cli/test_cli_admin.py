@@ -67,6 +67,15 @@ def test_every_command_explains_itself_with_an_example(
         assert option.hidden or option.opts[0] in out
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "last"),
+    [("store", "--category", "--outcome"), ("search", "--since", "--archived")],
+)
+def test_help_lists_common_options_first(cli: Cli, name: str, first: str, last: str) -> None:
+    options = cli(name, "--help").out.partition("Options:")[2]
+    assert 0 < options.index(first) < options.index(last) < options.index("--json")
+
+
 @pytest.mark.parametrize("word", ["--help", "-h"])
 def test_the_programs_own_help_lists_commands_and_exit_codes(cli: Cli, word: str) -> None:
     done = cli(word)
