@@ -53,10 +53,10 @@ class LifecycleVerbs(OpenMemory):
     def merge(self, keep: str, others: str | Iterable[str]) -> Memory:
         """Keep one memory and delete others that say the same; return the one that is kept.
 
-        It gets their tags, the highest importance, and what their metadata have beyond its own, as
-        ``store`` with ``on_duplicate="merge"`` does. All or none, and one ``undo`` takes all of it
-        back. Raises ``MemoryNotFound``, and ``ValidationError`` where ``keep`` is among the others,
-        or one of them is about another user or of another run.
+        It gets their tags, the highest importance, and the metadata that it lacks, as ``store``
+        with ``on_duplicate="merge"`` does. All or none, and one ``undo`` takes all of it back.
+        Raises ``MemoryNotFound``, and ``ValidationError`` if ``keep`` is among the others, or if
+        one of them is about another user or of another run.
         """
         kept, ids = check_id("keep", keep), check_ids(others)
         if not ids or kept in ids:

@@ -71,7 +71,7 @@ def unarchive(session: Session, /, memory_ids: tuple[str, ...]) -> None:
 def merge(session: Session, /, keep: str, others: tuple[str, ...]) -> None:
     """Keep one memory and forget others that say the same; it gets their tags and metadata.
 
-    One `undo` brings them back.
+    One `undo` brings them back. Memories of different users or runs are refused.
 
     \b
     Example:

@@ -220,12 +220,15 @@ class LifecycleService(Service):
 
 
 def _refuse_of_another(kept: Memory, other: Memory) -> None:
-    """Refuse to merge what is about another user, or of another run: it would become theirs."""
+    """Raise ``ValidationError`` if two memories are about different users or of different runs.
+
+    Merged, one user's fact would become the other's.
+    """
     for name in ("user_id", "run_id"):
         of_kept, of_other = getattr(kept, name), getattr(other, name)
         if of_kept != of_other:
             message = (
-                f"{other.id} has the {name} {of_other!r}, and {kept.id} {of_kept!r}: what is one's"
-                " would become another's; `update` gives both the same"
+                f"{other.id} has the {name} {of_other!r}, {kept.id} has {of_kept!r}: merging would"
+                " give one's fact to the other; `update` can give both the same"
             )
             raise ValidationError.of("others", message, other.id)
