@@ -126,6 +126,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             categories=settings.categories,
             find_related=self._look_up,
             list_recent=lambda scope, limit: self._store.recent(scope, limit=limit, offset=0),
+            corrections=self._store.decisions.corrections,
             prepare=partial(
                 self._prepare, settings=settings, secrets=secrets, is_confidential=is_confidential
             ),

@@ -93,6 +93,8 @@ class DecisionChecks:
     """The positions of the operations to be reviewed, whatever their confidence."""
     new_ids: dict[int, str] = field(default_factory=dict)
     """By the positions of facts, the ids that their memories will get, if known."""
+    said_again: set[int] = field(default_factory=set)
+    """The positions of the facts that say what was known, but may have been corrected since."""
     _texts: dict[str, str | None] = field(default_factory=dict)
     """What each memory that was touched says afterwards, ``None`` if it is deleted."""
 
@@ -344,6 +346,7 @@ class DecisionChecks:
             has_failed,
             in_question,
             self.new_ids,
+            frozenset(self.said_again),
         )
 
     def _refuse(self, operation: OperationAnswer, why: str) -> None:

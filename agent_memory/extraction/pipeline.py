@@ -57,6 +57,8 @@ class MemoryPort(NamedTuple):
     """Return this many memories most related to a text, best first, without recording it."""
     list_recent: Callable[[SearchFilters, int], list[Memory]]
     """Return this many of the newest memories, newest first."""
+    corrections: Callable[[Sequence[str]], Mapping[str, Memory]]
+    """Return, for those of some memories that a newer one may replace, the newest such memory."""
     prepare: Callable[[Mapping[str, Any]], Memory]
     apply: ApplyDecisions
     secrets: Mapping[str, FoundSecrets]
@@ -118,12 +120,14 @@ class ExtractionPipeline:
         # A provider that failed is not waited for again.
         model = None if extraction.has_failed else request.model
         related = [self._related(fact) for fact in extraction.facts]
+        known_memories = {memory.id: memory for memories in related for memory in memories}
+        corrections = self._port.corrections(list(known_memories)) if known_memories else {}
         # With nothing to compare them with, all facts are new: no model need be asked.
         plan = decide(
             extraction.facts,
             [
-                [RelatedMemory(each.id, each.content, _last_said(each)) for each in memories]
-                for memories in related
+                self._compared(fact, memories, corrections)
+                for fact, memories in zip(extraction.facts, related, strict=True)
             ],
             model if any(related) else None,
             prompt=request.update_prompt,
@@ -133,7 +137,6 @@ class ExtractionPipeline:
         self._graph_model = None if plan.has_failed else model
         by = plan.by if any(related) else extraction.by
         result = ExtractionResult(extraction, plan, by=by)
-        known_memories = {memory.id: memory for memories in related for memory in memories}
         for place, (operation, covers) in enumerate(zip(plan.operations, plan.covers, strict=True)):
             about = [extraction.facts[fact] for fact in covers]
             new_id = plan.new_ids.get(covers[0]) if covers else None
@@ -146,6 +149,8 @@ class ExtractionPipeline:
                 decisions = [
                     decision._replace(in_review=decision.event != "ADD") for decision in decisions
                 ]
+            if not plan.said_again.isdisjoint(covers):
+                decisions = [decision._replace(said_again=True) for decision in decisions]
             result.decisions += decisions
         if request.graph:
             result.decisions = self._with_graph(result.decisions)
@@ -167,6 +172,20 @@ class ExtractionPipeline:
             hits += self._newest
         related = {memory.id: memory for memory in hits if self._is_own(memory)}
         return list(related.values())[: None if by_rules else RELATED]
+
+    def _compared(
+        self, fact: Fact, memories: Sequence[Memory], corrections: Mapping[str, Memory]
+    ) -> list[RelatedMemory]:
+        """Return memories as a fact is compared with them."""
+        moment = self._moment([fact])
+        compared = []
+        for memory in memories:
+            newer = corrections.get(memory.id)
+            is_corrected = newer is not None and (moment is None or moment > _last_said(newer))
+            compared.append(
+                RelatedMemory(memory.id, memory.content, _last_said(memory), is_corrected)
+            )
+        return compared
 
     @cached_property
     def _scope(self) -> SearchFilters:

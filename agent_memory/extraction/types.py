@@ -56,11 +56,16 @@ class Extraction:
 
 
 class RelatedMemory(NamedTuple):
-    """A memory that may be related to a fact: its id, what it says, when it was learned."""
+    """A memory that may be related to a fact: its id, what it says, when it was learned.
+
+    ``is_corrected`` is whether something that may replace it was said before the fact: then a fact
+    that says the same as the memory is news.
+    """
 
     id: str
     text: str
     at: datetime | None = None
+    is_corrected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,8 @@ class OperationPlan:
     ``raw`` if no answer of the model was usable, and all facts are added. ``in_question`` has the
     positions of the operations to be reviewed, whatever their confidence. ``new_ids`` has, by the
     positions of facts, the ids that their memories will get: an operation may be about what an
-    earlier fact of the same conversation says.
+    earlier fact of the same conversation says. ``said_again`` has the positions of the facts that
+    become memories of their own although an older memory says the same.
     """
 
     operations: list[MemoryOperation]
@@ -84,6 +90,7 @@ class OperationPlan:
     has_failed: bool = False
     in_question: frozenset[int] = frozenset()
     new_ids: Mapping[int, str] = field(default_factory=dict)
+    said_again: frozenset[int] = frozenset()
 
     def to_model(self) -> MemoryOperations:
         """Return it in C's format."""

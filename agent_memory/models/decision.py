@@ -25,7 +25,8 @@ class Decision(NamedTuple):
     that memory has changed in the meantime, the UPDATE stores ``memory`` as a new one. ``seen`` is
     the text of that memory at the time of the decision. With ``in_review`` nothing is deleted: the
     memory of a DELETE or an UPDATE is put under review, beside the new ``memory``. ``graph`` is
-    what the new text says about the graph; with ``None`` the graph is left alone.
+    what the new text says about the graph; with ``None`` the graph is left alone. With
+    ``said_again`` the new memory is stored although an older one says the same.
     """
 
     event: Literal["ADD", "UPDATE", "DELETE"]
@@ -36,6 +37,7 @@ class Decision(NamedTuple):
     reasoning: str | None = None
     in_review: bool = False
     graph: "tuple[GraphUpdate, ...] | None" = None
+    said_again: bool = False
 
 
 class DecisionOutcome(NamedTuple):

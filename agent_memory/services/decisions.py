@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome, Event, Review
+from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
 from agent_memory.models.retention import Undone
@@ -81,6 +82,17 @@ class DecisionService(Service):
     def reviews(self) -> list[Review]:
         """Return the memories under review, oldest first."""
         return self._engine.reviews.all()
+
+    def corrections(self, memory_ids: Sequence[str]) -> dict[str, Memory]:
+        """Return the newest memory that may replace each of these, for those that have one."""
+        row_ids = self._engine.recalls.row_ids_of(memory_ids)
+        newer_of = self._engine.reviews.newer_of(list(row_ids.values()))
+        newer = self._engine.memories.get_many(newer_of.values())
+        return {
+            memory_id: newer[newer_of[row_id]]
+            for memory_id, row_id in row_ids.items()
+            if newer_of.get(row_id) in newer
+        }
 
     @repeated_if_undone
     def approve(self, review_id: int, *, session_id: str) -> Memory:
@@ -159,7 +171,7 @@ class _Application:
                 to_add.append(place)
             else:
                 to_change.append(place)
-        additions = dict(zip(to_add, self._add(to_add, on_duplicate), strict=True))
+        additions = self._add_once(to_add, on_duplicate)
         for place, (memory_id, is_new, refusal) in additions.items():
             outcomes[place] = (
                 self._added(place, memory_id, is_new=is_new)
@@ -284,6 +296,27 @@ class _Application:
         )
         return DecisionOutcome("NONE", existing.id, existing.content, review_id=review_id)
 
+    def _add_once(
+        self, places: Sequence[int], on_duplicate: OnDuplicate
+    ) -> dict[int, tuple[str, bool, str | None]]:
+        """Store new memories, as ``_add`` does; return its results by the decisions' positions.
+
+        What is said again may raise the review of several memories: it is stored by the first.
+        """
+        first: dict[str, int] = {}
+        stored_by: dict[int, int] = {}
+        for place in places:
+            memory, is_again = self._decisions[place].memory, self._decisions[place].said_again
+            text = memory.content if memory is not None and is_again else None
+            stored_by[place] = place if text is None else first.setdefault(text, place)
+        to_add = [place for place in places if stored_by[place] == place]
+        added = dict(zip(to_add, self._add(to_add, on_duplicate), strict=True))
+        results = {}
+        for place, storing in stored_by.items():
+            memory_id, is_new, refusal = added[storing]
+            results[place] = memory_id, is_new and storing == place, refusal
+        return results
+
     def _add(
         self, places: Sequence[int], on_duplicate: OnDuplicate
     ) -> list[tuple[str, bool, str | None]]:
@@ -291,8 +324,8 @@ class _Application:
 
         A refusal does not affect the others.
         """
-        decided = (self._decisions[place].memory for place in places)
-        memories = [memory for memory in decided if memory is not None]
+        decided = [self._decisions[place] for place in places]
+        memories = [decision.memory for decision in decided if decision.memory is not None]
         settings = self._engine.agent.config()
         insert = MemoryInsert(
             self._engine,
@@ -301,7 +334,7 @@ class _Application:
             generated_ids=frozenset(memory.id for memory in memories),
             fields_set=[_FIELDS_SET] * len(memories),
             is_list=True,
-            on_duplicate=on_duplicate,
+            on_duplicate=lambda duplicate: _policy(decided, duplicate, on_duplicate),
             settings=settings,
         )
         refused: dict[int, str] = {}
@@ -341,6 +374,14 @@ class _Application:
         return DecisionOutcome(
             event, memory_id, content, problem=cut if decision.in_review else problem
         )
+
+
+def _policy(
+    decisions: Sequence[Decision], duplicate: Duplicate, on_duplicate: OnDuplicate
+) -> OnDuplicate:
+    """Return what to do with a duplicate: what is said again is kept beside what was corrected."""
+    is_again = duplicate.index is not None and decisions[duplicate.index].said_again
+    return OnDuplicate.KEEP if is_again else on_duplicate
 
 
 def _left_alone(decision: Decision) -> str:

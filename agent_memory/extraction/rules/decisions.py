@@ -1,6 +1,7 @@
 """Decisions without a language model: what is sure is done, what is possible is reviewed.
 
-The same words change nothing. Another value of a slot that has one value at a time replaces it if
+The same words change nothing, unless something that may correct them was said in the meantime: then
+they are news, and kept. Another value of a slot that has one value at a time replaces it if
 both are of one kind and the new one is surely meant to (``conflicts``); "loves" replaces "likes"
 for the same thing. Everything else is added, and if it may correct a memory, that memory is put
 under review. A memory is deleted only if somebody asks for it, and even then somebody else reviews
@@ -64,6 +65,7 @@ def decide_by_rules(
 
 def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:
     """Decide about the facts at some positions."""
+    checks.related = _as_this_conversation_ends(checks, places)
     # If several facts have a value for the same memory, the last one wins.
     changes: dict[str, int] = {}
     for place in places:
@@ -102,23 +104,61 @@ def _decide(
         return False
     if not _ask(checks, place, changes, [*before, *related], earlier):
         checks.note(ADD, [place], fact.text, confidence=fact.confidence, reasoning="it is new")
+    if any(_says_the_same(memory.text, fact.text) for memory in related):
+        checks.said_again.add(place)
     return True
 
 
+def _as_this_conversation_ends(
+    checks: DecisionChecks, places: Sequence[int]
+) -> list[Sequence[RelatedMemory]]:
+    """Return the related memories; what a conversation itself corrects later is not said again.
+
+    A client may add the whole conversation after each turn: all of it is said again, in its order.
+    """
+    related = list(checks.related)
+    again = [
+        place
+        for place in places
+        for memory in related[place]
+        if memory.is_corrected and _says_the_same(memory.text, checks.facts[place].text)
+    ]
+    if not again:
+        return related
+    conversation = EarlierFacts()
+    last: dict[str, int] = {}
+    for place, fact in enumerate(checks.facts):
+        conversation.take(fact.text)
+        last[fact.text] = place
+    for place in again:
+        text = checks.facts[place].text
+        if any(
+            last[other.text] > place and conflict(read(other.text), read(text)) is not None
+            for other in conversation.related(text)
+        ):
+            related[place] = [memory._replace(is_corrected=False) for memory in related[place]]
+    return related
+
+
 def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
-    """Return a memory that says a fact already, and that nothing changes."""
+    """Return a memory that says a fact already, and that nothing changes or may have corrected."""
     fact = checks.facts[place].text
-    stated = statement(fact)
     for memory in checks.related[place]:
-        if checks.is_touched(memory):
-            continue
-        if _form(memory.text) == _form(fact):
-            return memory
-        says_that_alone = stated and not (stated.says_more or stated.says_when or stated.origin)
-        known = statement(memory.text) if says_that_alone else None
-        if known and stated and _is_held(memory.text, known, stated):
+        is_open = memory.is_corrected or checks.is_touched(memory)
+        if not is_open and _says_the_same(memory.text, fact):
             return memory
     return None
+
+
+def _says_the_same(text: str, fact: str) -> bool:
+    """Return whether a text says a fact already."""
+    if _form(text) == _form(fact):
+        return True
+    stated = statement(fact)
+    if not stated or stated.says_more or stated.says_when or stated.origin:
+        return False
+    known = statement(text)
+    return known is not None and _is_held(text, known, stated)
 
 
 def _is_held(text: str, known: Statement, stated: Statement) -> bool:

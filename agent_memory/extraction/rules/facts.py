@@ -76,7 +76,8 @@ _LASTING: Final = re.compile(
 def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
     """Return what a conversation says that is worth keeping, in its order, each fact once.
 
-    ``sources`` are positions in ``messages``.
+    ``sources`` are positions in ``messages``. What is repeated stands where it was said last: "I
+    live in Bergen", "I moved to Oslo" and "I live in Bergen" end in Bergen.
     """
     facts: dict[str, Fact] = {}
     roles = {message.role for message in messages}
@@ -85,7 +86,9 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
     )
     for place, message in enumerate(messages):
         for fact in _facts_of(message, place, is_among_people=is_among_people):
-            facts.setdefault(fact.text.casefold(), fact)
+            known = facts.pop(form := fact.text.casefold(), None)
+            earlier = () if known is None else known.sources
+            facts[form] = (known or fact)._replace(sources=(*earlier, *fact.sources))
     return list(facts.values())
 
 

@@ -261,7 +261,11 @@ def _with_centered_vector(
 def _ranked(engine: Engine, request: SearchRequest) -> tuple[Ranking, Candidates]:
     gathered = gather(engine, request)
     ranked = ranking.rank(gathered.candidates, gathered.query, request.rates)
-    newer_of = engine.reviews.newer_of([candidate.row_id for candidate in gathered.candidates])
+    under_review = [candidate.row_id for candidate in gathered.candidates]
+    newer_of: dict[int, int] = {}
+    while newer := engine.reviews.newer_of(under_review):  # the newer one may be under review too
+        newer_of |= newer
+        under_review = [row_id for row_id in newer.values() if row_id not in newer_of]
     if newer_of:
         order = _with_newer_first(engine, request, ranked.order, newer_of)
         ranked = ranked._replace(
@@ -287,8 +291,9 @@ def _with_newer_first(
     hits = {hit.row_id: hit for hit in order}
     placed: dict[int, RankedHit] = {}
     for hit in order:
-        row_id = newer_of.get(hit.row_id)
-        if row_id is not None and row_id not in placed and newer[row_id].id in passed:
+        for row_id in reversed(list(_followed(newer_of, hit.row_id))):
+            if row_id in placed or newer[row_id].id not in passed:
+                continue
             own = hits.get(row_id) or hit._replace(candidate=hit.candidate._replace(row_id=row_id))
             placed[row_id] = own._replace(
                 relative=max(own.relative, hit.relative),
@@ -299,6 +304,14 @@ def _with_newer_first(
             )
         placed.setdefault(hit.row_id, hit)
     return list(placed.values())
+
+
+def _followed(newer_of: Mapping[int, int], row_id: int) -> Iterator[int]:
+    """Yield the newer memories of a memory: the one that may correct it, that one's, and so on."""
+    newer = newer_of.get(row_id)
+    while newer is not None:
+        yield newer
+        newer = newer_of.get(newer)
 
 
 def _ms_since(started: float) -> float:

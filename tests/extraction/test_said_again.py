@@ -1,0 +1,145 @@
+"""What was corrected, perhaps, and is said again: it was known already, and was dropped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from conftest import Clock
+
+from agent_memory import AgentMemory
+
+BERGEN, OSLO = "I live in Bergen.", "I moved to Oslo."
+FIRST = datetime.fromisoformat("2026-03-01T09:00:00+00:00")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(FIRST)
+
+
+@pytest.fixture
+def memory(root: Path, clock: Clock) -> Iterator[AgentMemory]:
+    with AgentMemory("bob", root=root, clock=clock, embedder="none") as opened:
+        yield opened
+
+
+def add(memory: AgentMemory, clock: Clock, *texts: str, at: Sequence[str] = ()) -> list[str]:
+    """Add a conversation, and return what it stored."""
+    clock.forward(days=1)
+    messages = [{"role": "user", "content": text} for text in texts]
+    for message, moment in zip(messages, at, strict=False):
+        message["timestamp"] = moment
+    answer = memory.add(messages, user_id="alice", graph=True)
+    return [change.memory for change in answer.data if change.event == "ADD"]
+
+
+def asked(memory: AgentMemory) -> list[tuple[str, str]]:
+    """Return the open reviews: what a memory says, and what may replace it."""
+    texts = {each.id: each.content for each in memory.list_recent(100)}
+    return [(review.content, texts[review.replaced_by or ""]) for review in memory.reviews()]
+
+
+def homes(memory: AgentMemory) -> list[str]:
+    return [edge.target for edge in memory.graph.relationships()]
+
+
+@pytest.mark.parametrize("again", [BERGEN, "I live in Bergen", "I moved to Bergen."])
+def test_it_is_kept_and_asked_about(memory: AgentMemory, clock: Clock, again: str) -> None:
+    for text in (BERGEN, OSLO, again):
+        assert add(memory, clock, text) == [text]
+    assert asked(memory) == [(BERGEN, OSLO), (OSLO, again)]
+    assert homes(memory) == ["Bergen"]
+    best = memory.search("Where do I live?", user_id="alice")[0]
+    assert best.memory.content == again
+    assert best.memory.timestamp == clock.now
+
+    assert add(memory, clock, again) == []  # until something is said against it again
+    memory.undo()
+    assert asked(memory) == [(BERGEN, OSLO)]
+    assert homes(memory) == ["Oslo"]
+
+
+def test_both_answers_leave_what_was_said_last(memory: AgentMemory, clock: Clock) -> None:
+    for text in (BERGEN, OSLO, BERGEN):
+        add(memory, clock, text)
+    for review in memory.reviews():
+        memory.approve(review.review_id)
+    assert [each.content for each in memory.list_recent()] == [BERGEN]
+    assert memory.list_recent()[0].timestamp == clock.now
+    assert homes(memory) == ["Bergen"]
+
+
+def test_what_was_kept_on_purpose_is_no_news(memory: AgentMemory, clock: Clock) -> None:
+    for text in (BERGEN, OSLO):
+        add(memory, clock, text)
+    memory.dismiss(memory.reviews()[0].review_id)
+    assert add(memory, clock, BERGEN) == []
+
+
+def test_a_taste_comes_back_too(memory: AgentMemory, clock: Clock) -> None:
+    for text in ("I like tea.", "I don't like tea anymore.", "I like tea."):
+        assert add(memory, clock, text) == [text]
+    assert asked(memory)[1:] == [("I don't like tea anymore.", "I like tea.")]
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [[BERGEN], [BERGEN, OSLO], [BERGEN, OSLO, BERGEN]],  # the whole conversation, each time
+        [[BERGEN], [OSLO], [OSLO, BERGEN]],  # the last two turns
+        [[BERGEN], [OSLO, BERGEN]],
+    ],
+    ids=["whole", "window", "together"],
+)
+def test_a_conversation_that_is_added_again_says_nothing_new(
+    memory: AgentMemory, clock: Clock, turns: list[list[str]]
+) -> None:
+    for turn in turns:
+        add(memory, clock, *turn)
+    assert asked(memory) == [(BERGEN, OSLO), (OSLO, BERGEN)]
+    assert homes(memory) == ["Bergen"]
+    for turn in turns[-1:] * 2:
+        assert add(memory, clock, *turn) == []
+
+
+def test_in_one_conversation_the_last_of_what_is_repeated_counts(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    assert add(memory, clock, BERGEN, OSLO, BERGEN) == [OSLO, BERGEN]
+    assert asked(memory) == [(OSLO, BERGEN)]
+    assert homes(memory) == ["Bergen"]
+
+
+def test_what_was_said_before_the_correction_is_not_said_again(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    moments = ["2025-01-01T09:00:00Z", "2025-02-01T09:00:00Z"]
+    add(memory, clock, BERGEN, OSLO, at=moments)
+    assert add(memory, clock, BERGEN, at=moments[:1]) == []
+    assert add(memory, clock, BERGEN, at=["2025-01-31T09:00:00Z"]) == []
+    assert add(memory, clock, BERGEN, at=["2025-02-02T09:00:00Z"]) == [BERGEN]
+
+
+def test_it_is_stored_once_however_many_memories_it_may_correct(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    now = "I live in Bergen now."
+    for text in (BERGEN, OSLO, now):
+        add(memory, clock, text)
+    assert add(memory, clock, OSLO) == [OSLO]
+    assert asked(memory)[2:] == [(now, OSLO), (BERGEN, OSLO)]
+
+
+def test_what_it_corrects_is_read_anew_from_an_export(
+    memory: AgentMemory, clock: Clock, tmp_path: Path
+) -> None:
+    for text in (BERGEN, OSLO, BERGEN):
+        add(memory, clock, text)
+    memory.export(tmp_path / "all.jsonl", format="store")
+    with AgentMemory("copy", root=tmp_path, clock=clock, embedder="none") as copy:
+        copy.import_(tmp_path / "all.jsonl", format="store")
+        assert asked(copy) == asked(memory)
+        assert add(copy, clock, BERGEN) == []
