@@ -407,8 +407,6 @@ class StagedEntry(NamedTuple):
     section: Section
     place: str
     values: dict[str, Any]
-    fingerprint: int = 0
-    """For a memory: the fingerprint by which duplicates are found."""
 
 
 def content_id(content: object, timestamp: object, user_id: object, run_id: object) -> str:

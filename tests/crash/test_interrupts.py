@@ -81,6 +81,24 @@ def test_a_store_that_is_interrupted_anywhere_keeps_no_other_waiting(root: Path)
 
 
 @pytest.mark.file_only(POOL)
+def test_an_import_that_is_interrupted_anywhere_leaves_nothing_and_no_thread(
+    root: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(f'{{"content": "memory {n}"}}\n' for n in range(1_000)))
+    for number in range(40):
+        with AgentMemory("bob", root=root / str(number)) as memory:
+            interrupted(partial(memory.import_, path), after=0.002 * (number + 1))
+            for thread in threading.enumerate():
+                # One without a number was interrupted before it was started.
+                if thread.name.startswith("agent-memory-side") and thread.ident:
+                    thread.join(timeout=10)
+                    assert not thread.is_alive()
+            assert memory.count() in (0, 1_000)
+            assert engine_of(memory).fingerprints.is_complete()
+
+
+@pytest.mark.file_only(POOL)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 def test_a_fork_that_is_interrupted_while_it_waits_leaves_no_lock_held(root: Path) -> None:
     """The next memory that was opened waited for ever. (Python passes no Ctrl-C on from there.)"""

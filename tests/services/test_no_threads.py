@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import engine_of
 
 from agent_memory import AgentMemory
+from agent_memory.storage.fingerprints import fingerprint_of
 
 pytestmark = pytest.mark.file_only("the pool of psycopg begins threads of its own")
 
@@ -46,3 +49,14 @@ def test_a_move_in_the_background_waits(root: Path) -> None:
     with AgentMemory("bob", root=root, embedder="wordllama", config=settings) as memory:
         memory.store_many([{"content": f"fact number{n}"} for n in range(100)])
         assert memory.info().storage_backend == "file"
+
+
+def test_an_import_computes_its_fingerprints_itself(root: Path, tmp_path: Path) -> None:
+    texts = [f"fact number{n}" for n in range(1_000)]
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(json.dumps({"content": text}) + "\n" for text in texts))
+    with AgentMemory("bob", root=root) as memory:
+        assert memory.import_(path).new == 1_000
+        stored = engine_of(memory).fingerprints.of_rows(range(1, 1_001))
+        assert engine_of(memory).fingerprints.is_complete()
+    assert list(stored.values()) == [fingerprint_of(text, None, None) for text in texts]

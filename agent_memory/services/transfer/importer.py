@@ -8,6 +8,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
@@ -19,6 +20,7 @@ from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
 from agent_memory.models.portable import Section, StagedEntry
 from agent_memory.models.reports import OnConflict, Plan
 from agent_memory.models.times import format_time, read_stored_time
+from agent_memory.runtime.side_thread import SideThread
 from agent_memory.services.erasure.tombstones import Tombstones, put_in_force
 from agent_memory.services.graph.importer import GraphImporter
 from agent_memory.services.policies.admission import Admission
@@ -27,10 +29,16 @@ from agent_memory.services.transfer.history import HistoryImporter
 from agent_memory.storage.change_records import Tombstone
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING
+from agent_memory.storage.fingerprints import fingerprint_of
 from agent_memory.storage.quantization import Quantized, text_hash
 from agent_memory.storage.records import RowValues
 
 _PAGE: Final = 1_000
+_MOST_UNWRITTEN: Final = 350
+"""New memories written by one statement. One for 420, of over 16 kB, is compiled each time. That
+releases Python's lock, and the side thread takes it and keeps it for 5 ms, while SQLite waits."""
+_FEW: Final = 50
+"""So few fingerprints are computed sooner than a thread is started."""
 _NOT_COMPARED: Final = frozenset(
     {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
 )
@@ -41,6 +49,7 @@ _LATER: Final = "its clock is ahead: what came into its scratchpad after now com
 class Importer:
     """One import into one store. Must run inside a transaction; ``dry_run`` needs only ``read()``.
 
+    ``side_thread`` computes fingerprints while the database inserts their memories.
     ``is_foreign`` is whether the file belongs to another agent, ``include_erased`` whether memories
     that were erased here are imported again.
     """
@@ -48,6 +57,7 @@ class Importer:
     def __init__(
         self,
         engine: Engine,
+        side_thread: SideThread,
         *,
         on_conflict: OnConflict,
         dry_run: bool,
@@ -58,6 +68,7 @@ class Importer:
     ) -> None:
         self.plan = Plan()
         self._engine = engine
+        self._side_thread = side_thread
         self._on_conflict = on_conflict
         self._dry_run = dry_run
         self._session_id = session_id
@@ -71,7 +82,7 @@ class Importer:
         self._left_out: set[str] = set()
         self._had_history: set[str] = set()
         self._ids: dict[str, str] = {}
-        self._unwritten: dict[str, tuple[dict[str, Any], int]] = {}
+        self._unwritten: dict[str, dict[str, Any]] = {}
         self._fingerprints: list[tuple[int, int]] = []
         self._last_entry = ""
         # A full scratchpad's entries may follow it, a microsecond apart, none later than now.
@@ -209,12 +220,13 @@ class Importer:
         """Write the new memories together: one by one takes four times as long."""
         if not self._unwritten:
             return
-        row_ids = self._engine.memory_rows.insert_many(
-            [values for values, _ in self._unwritten.values()]
-        )
+        rows = list(self._unwritten.values())
+        begin = partial if len(rows) < _FEW else self._side_thread.begin
+        fingerprints = begin(_fingerprints_of, rows)
+        row_ids = self._engine.memory_rows.insert_many(rows)
         self._new |= row_ids
-        for memory_id, (_, fingerprint) in self._unwritten.items():
-            self._fingerprints.append((fingerprint, row_ids[memory_id]))
+        numbers = map(row_ids.__getitem__, self._unwritten)
+        self._fingerprints += zip(fingerprints(), numbers, strict=True)
         self._unwritten.clear()
 
     def _is_erased(self, entry: StagedEntry, row: Mapping[str, Any] | None) -> bool:
@@ -293,7 +305,9 @@ class Importer:
             "updated_at": timestamp,
             **entry.values,
         }
-        self._unwritten[values["id"]] = values, entry.fingerprint
+        self._unwritten[values["id"]] = values
+        if len(self._unwritten) == _MOST_UNWRITTEN:
+            self._write_new()
 
     # Data about memories -----------------------------------------------------------------------
 
@@ -424,6 +438,10 @@ class Importer:
                 self._engine.tombstones.remove(tombstone.key, tombstone.hash)
         if count := put_in_force(self._engine, self._erased_elsewhere):
             self.plan.notes.append(f"{count:,} tombstones of what was erased are taken over")
+
+
+def _fingerprints_of(rows: Iterable[Mapping[str, Any]]) -> list[int]:
+    return [fingerprint_of(row["content"], row.get("user_id"), row.get("run_id")) for row in rows]
 
 
 def _keep_category(values: dict[str, Any], row: Mapping[str, Any] | None) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent_memory.models.portable import StagedEntry
 from agent_memory.models.reports import MoveReport, OnConflict, Plan
+from agent_memory.runtime.side_thread import SideThread
 from agent_memory.services.lifecycle.undo import row_at
 from agent_memory.services.transfer.exporter import Dump
 from agent_memory.services.transfer.importer import Importer
@@ -80,9 +81,10 @@ class TransferService(Service):
         same applies to memories that were erased here, unless ``include_erased``.
         """
         transaction = self._read() if dry_run else self._unit_of_work.write()
-        with transaction as now:
+        with SideThread() as side_thread, transaction as now:
             importer = Importer(
                 self._engine,
+                side_thread,
                 on_conflict=on_conflict,
                 dry_run=dry_run,
                 is_foreign=is_foreign,

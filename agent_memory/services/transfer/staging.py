@@ -58,7 +58,6 @@ from agent_memory.models.times import format_time
 from agent_memory.runtime.addresses import Address, ServerAddress
 from agent_memory.runtime.temporary_files import temporary_file, temporary_folder
 from agent_memory.services.policies.secrets import apply_secret_policy
-from agent_memory.storage.fingerprints import fingerprint_of
 
 _MODELS: Final[dict[Section, type[Record]]] = {
     Section.AGENT: PortableAgent,
@@ -107,7 +106,6 @@ class _Draft:
     values: dict[str, Any] = field(init=False)
     repairs: list[str] = field(init=False)
     secrets: FoundSecrets | None = None
-    fingerprint: int = 0
 
 
 class Staging:
@@ -230,14 +228,7 @@ class Staging:
         a step are cold again by the next entry.
         """
         drafts = [_Draft(entry, error=entry.error) for entry in page]
-        steps = (
-            self._validate,
-            self._screen,
-            self._complete,
-            self._compute_fingerprint,
-            self._stage,
-        )
-        for step in steps:
+        for step in (self._validate, self._screen, self._complete, self._stage):
             for draft in drafts:
                 if draft.error is None and not draft.is_left_out:
                     try:
@@ -286,11 +277,6 @@ class Staging:
             draft.repairs += self._completed(values, place)
             draft.repairs += self._notice(draft.secrets, values["id"])
 
-    def _compute_fingerprint(self, draft: _Draft) -> None:
-        if draft.entry.section is Section.MEMORY:
-            about = draft.values.get("user_id"), draft.values.get("run_id")
-            draft.fingerprint = fingerprint_of(draft.values["content"], *about)
-
     def _stage(self, draft: _Draft) -> None:
         """Write an entry to the temporary file, one per line: JSON has no line breaks."""
         entry, values = draft.entry, to_json_bytes(draft.values)
@@ -298,7 +284,7 @@ class Staging:
             return
         self._repair(entry, draft.values, draft.repairs)
         place = to_json_bytes(entry.place)
-        line = b'["%b",%b,%b,%d]\n' % (entry.section.encode(), place, values, draft.fingerprint)
+        line = b'["%b",%b,%b]\n' % (entry.section.encode(), place, values)
         try:
             self._aside.write(line)
         except OSError as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from conftest import Clock, Open
+from conftest import Clock, Open, database_of
 from exchange import (
     OF_FILES,
     OF_MEMORIES,
@@ -132,6 +132,17 @@ def test_an_error_of_the_progress_callback_takes_nothing_in(
         memory.import_(path, progress=stop)
     assert memory.count() == 0
     assert memory.import_(path).new == 1_700
+
+
+@pytest.mark.file_only("APSW compiles")
+def test_the_statement_that_takes_in_most_memories_stays_compiled(
+    memory: AgentMemory, tmp_path: Path
+) -> None:
+    """While another is compiled, the thread that computes fingerprints takes Python's lock."""
+    connection = database_of(memory)._connection
+    assert connection is not None
+    memory.import_(saved(tmp_path, lines(*({"content": f"memory {n}"} for n in range(1_700)))))
+    assert connection.cache_stats()["too_big"] == 0
 
 
 # Files ----------------------------------------------------------------------------------------
