@@ -167,7 +167,7 @@ def _is_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
 
 def _of_memory(item: dict[str, Any]) -> dict[str, Any]:
     item = _in_our_names(item)
-    if item.keys() <= _FIELDS:
+    if _FIELDS.issuperset(item):
         return item
     fields = {name: value for name, value in item.items() if name in _FIELDS}
     unknown = {name: value for name, value in item.items() if name not in _FIELDS}
@@ -190,7 +190,7 @@ def _in_our_names(item: Mapping[str, Any]) -> dict[str, Any]:
         named["content"] = named.pop("memory")
     for name in ("created_at", "updated_at"):
         moment = named.get(name)
-        if isinstance(moment, int | float) and abs(moment) < LATEST_SECONDS:
+        if isinstance(moment, (int, float)) and abs(moment) < LATEST_SECONDS:
             named[name] = format_time(datetime.fromtimestamp(moment, UTC))
     if "timestamp" not in named and _is_time(named.get("created_at")):
         named["timestamp"] = named.pop("created_at")

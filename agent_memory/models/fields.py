@@ -272,7 +272,7 @@ def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON 
         if fault := _fault_of_text(value):
             raise ValueError(f"metadata {path:.100} {fault}")
         return value
-    if value is None or isinstance(value, int | float):
+    if value is None or isinstance(value, (int, float)):  # in half the time of a union
         _refuse_number(value, path)
         return value
     if isinstance(value, Mapping):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
@@ -77,8 +78,12 @@ def _task_as_held(task: TaskMetadata) -> str:
     return to_json(json.loads(task.model_dump_json(exclude_none=True, exclude_defaults=True)))
 
 
-def _texts_as_held(texts: list[str]) -> str:
-    return to_json_bytes(texts).decode()  # the same as ``to_json``, in a quarter of the time
+_EXPONENT: Final = re.compile(rb"\de[-+]?\d|0\.0000")
+
+
+def _json_as_held(data: list[str] | dict[str, Any]) -> str:
+    written = to_json_bytes(data)  # the same as ``to_json`` in a sixth of the time, but for 1e-07
+    return to_json(data) if _EXPONENT.search(written) else written.decode()
 
 
 @lru_cache(maxsize=1_000)  # most memories have the same time twice
@@ -91,8 +96,8 @@ def _read_time_as_held(value: object, read: ValidatorFunctionWrapHandler) -> str
 
 
 _HOLDERS: Final[dict[str, AfterValidator | WrapValidator]] = {
-    "list": AfterValidator(_texts_as_held),
-    "object": AfterValidator(to_json),
+    "list": AfterValidator(_json_as_held),
+    "object": AfterValidator(_json_as_held),
     "task": AfterValidator(_task_as_held),
     "time": WrapValidator(_read_time_as_held),
     "flag": AfterValidator(int),
