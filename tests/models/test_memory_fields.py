@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from agent_memory import AgentMemory, Importance, Memory, MemoryInput
@@ -257,6 +259,19 @@ def test_what_a_file_tells_wrongly_is_refused(name: str, value: object) -> None:
     for model in (PortableMemory, PortableRow):
         with pytest.raises(ValidationError, match=name):
             model.model_validate({"content": "x", name: value})
+
+
+NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=9)
+
+
+@settings(deadline=None)
+@given(st.dictionaries(TEXTS, NUMBERS | TEXTS | st.booleans() | st.lists(NUMBERS | TEXTS)))
+@example({"a": 1e-05})
+@example({"a": [1e-07, 1e16, 1e22, 12345678901234567.0]})
+def test_metadata_is_written_as_by_any_other_verb(metadata: dict[str, Any]) -> None:
+    row = PortableRow.model_validate({"content": "x", "metadata": metadata})
+    assert vars(row)["metadata"] == column_value(metadata)
 
 
 def test_a_format_has_new_fields_behind_those_that_it_had() -> None:
