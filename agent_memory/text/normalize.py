@@ -11,7 +11,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from enum import StrEnum
-from operator import eq
+from itertools import compress, count
+from operator import ne
 from typing import Final
 
 
@@ -118,9 +119,7 @@ def _lowered(line: str) -> list[str]:
     # Not casefold(): it makes "Maße" (measures) the same as "Masse" (mass).
     lowered = line.lower().split(" ")
     is_shouted = line.isupper()
-    for place, is_small in enumerate(list(map(eq, words, lowered))):
-        if is_small:
-            continue
+    for place in compress(count(), map(ne, words, lowered)):
         word = words[place]
         # Most words with a capital have no other capital and no sign: this check takes a sixth of
         # the time.
@@ -163,9 +162,7 @@ def near_form(exact: str) -> str:
     commas: list[int] = []
     words = exact.split(" ")
     start = 0
-    for place, is_plain in enumerate(list(map(str.isalnum, words))):
-        if is_plain:
-            continue
+    for place in compress(count(), [not word.isalnum() for word in words]):
         written = words[place]
         if written[-1:].isalnum():
             continue
