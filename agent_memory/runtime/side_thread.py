@@ -42,5 +42,5 @@ class SideThread:
         try:
             return self._pool.submit(compute, *values).result
         except RuntimeError:  # too many threads, or shutdown
-            self._pool.shutdown(cancel_futures=True)  # what was not begun stayed in its queue
+            self._pool = None  # what it did not begin would stay in its queue
             return partial(compute, *values)

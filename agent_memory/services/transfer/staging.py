@@ -184,8 +184,8 @@ class Staging:
         except OSError as error:
             raise _unwritable(error) from error
         for line in self._aside:
-            section, *staged = from_json(line)
-            yield StagedEntry(_SECTIONS[section], *staged)
+            section, place, values = from_json(line)
+            yield StagedEntry(_SECTIONS[section], place, values)
 
     def left_out(self) -> list[str]:
         """Return what a file of another program contains that did not become a memory."""
@@ -271,11 +271,11 @@ class Staging:
 
     def _complete(self, draft: _Draft) -> None:
         values, place = draft.values, draft.entry.place
-        if draft.entry.section is Section.AGENT:
-            draft.repairs += self._take_agent(values)
-        elif draft.entry.section is Section.MEMORY:
+        if draft.entry.section is Section.MEMORY:
             draft.repairs += self._completed(values, place)
             draft.repairs += self._notice(draft.secrets, values["id"])
+        elif draft.entry.section is Section.AGENT:
+            draft.repairs += self._take_agent(values)
 
     def _stage(self, draft: _Draft) -> None:
         """Write an entry to the temporary file, one per line: JSON has no line breaks."""
