@@ -265,8 +265,10 @@ class Database(Statements):
     def _statement(self) -> Iterator[apsw.Connection]:
         self._leave_parent_after_fork()
         with self._lock, self._translated():
-            if not self._depth:
-                self._reopen_if_other_file()
+            if self._depth:
+                yield self._connected()
+                return
+            self._reopen_if_other_file()
             with self._makeshift_closed():
                 yield self._connected()
 

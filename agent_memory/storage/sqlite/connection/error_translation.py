@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -56,31 +56,46 @@ FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """No space left, quota exceeded, file size limit reached: SQLite knows only the first."""
 
 
-@contextlib.contextmanager
-def translated(
-    path: Path, connection: Callable[[], apsw.Connection | None] = lambda: None
-) -> Iterator[None]:
+class translated:  # noqa: N801 - used as a function, and at every statement
     """Translate SQLite's and the system's errors into the library's, naming the file.
 
     ``connection`` returns the connection that knows the system's part of an error.
     """
-    try:
-        yield
-    except apsw.ConstraintError as error:
-        raise ValidationError(f"{path} refused the values: {error}") from error
-    except apsw.Error as error:
-        note_errno(error, connection())
-        raise _translation(error, path) from error
-    except UnicodeDecodeError as error:
-        raise StorageCorrupt(f"{path} holds a text that is not UTF-8: {error}") from error
-    except PermissionError as error:
-        raise StorageUnavailable(f"{path} may not be accessed: {error}") from error
-    except OSError as error:
-        if error.errno in FULL:
-            raise _full(path, error) from error
-        if error.errno == errno.EROFS:
-            raise StorageReadOnly(f"{path} cannot be written: {error}") from error
-        raise StorageError(f"{path}: {error}") from error
+
+    __slots__ = ("_connection", "_path")
+
+    def __init__(
+        self, path: Path, connection: Callable[[], apsw.Connection | None] = lambda: None
+    ) -> None:
+        self._path = path
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if error is None:
+            return
+        path = self._path
+        if isinstance(error, apsw.ConstraintError):
+            raise ValidationError(f"{path} refused the values: {error}") from error
+        if isinstance(error, apsw.Error):
+            note_errno(error, self._connection())
+            raise _translation(error, path) from error
+        if isinstance(error, UnicodeDecodeError):
+            raise StorageCorrupt(f"{path} holds a text that is not UTF-8: {error}") from error
+        if isinstance(error, OSError):
+            raise _translation_of_system(error, path) from error
+
+
+def _translation_of_system(error: OSError, path: Path) -> StorageError:
+    if isinstance(error, PermissionError):
+        return StorageUnavailable(f"{path} may not be accessed: {error}")
+    if error.errno in FULL:
+        return _full(path, error)
+    if error.errno == errno.EROFS:
+        return StorageReadOnly(f"{path} cannot be written: {error}")
+    return StorageError(f"{path}: {error}")
 
 
 OF_WRONG_VALUES: Final = (TypeError, AttributeError, ValueError, LookupError, ArithmeticError)
