@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.columns import COLUMNS
-from agent_memory.models.fields import decode_json, normalize_tags
+from agent_memory.models.fields import decode_json, is_named_session, normalize_tags
 from agent_memory.models.times import format_time, read_stored_time, shifted
 
 if TYPE_CHECKING:
@@ -44,12 +44,23 @@ RowValues = dict[str, Any]
 
 
 class Signals(NamedTuple):
-    """What ranking needs of a memory besides its words."""
+    """What ranking needs of a memory besides its words.
+
+    ``is_in_session`` is whether its session was named by somebody: others do not connect memories.
+    """
 
     row_id: int
     session: str
-    timestamp: str
+    is_in_session: bool
+    moment: datetime
     access_count: int
+
+
+def signals_of_row(row: Row) -> Signals:
+    """Build the signals of a row: its number, session, time and access count."""
+    row_id, session, timestamp, access_count = row
+    moment = read_stored_time(timestamp)
+    return Signals(row_id, session, is_named_session(session), moment, access_count)
 
 
 def read_json(text: str) -> Any:  # noqa: ANN401 - JSON data

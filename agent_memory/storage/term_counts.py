@@ -59,9 +59,10 @@ class TermCounter:
     """
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        self._terms = [(place, term.word, term.is_prefix) for place, term in enumerate(terms)]
+        places = list(enumerate(terms))
+        self._terms = [(place, term.word) for place, term in places if not term.is_prefix]
+        self._prefixes = [(place, term.word) for place, term in places if term.is_prefix]
         self._words = frozenset(term.word for term in terms)
-        self._has_prefixes = any(term.is_prefix for term in terms)
         self._alternatives = [
             (place, term, alternative)
             for place, term in enumerate(terms)
@@ -75,20 +76,20 @@ class TermCounter:
     def count(self, tokens: Sequence[str], unasked: WordCounts) -> WordCounts:
         """Count the terms in a text of these words; ``unasked`` is the result if it has none."""
         stored = self._sought.intersection(tokens)
-        if not stored and not self._has_prefixes:
+        if not (stored or self._prefixes):
             return unasked
         count_of = tokens.count
         if len(stored) * len(tokens) > _COUNTED_APART:
             count_of = Counter(filter(stored.__contains__, tokens)).__getitem__
         counts: dict[int, float] = {}
-        for place, word, is_prefix in self._terms:
-            if is_prefix:
-                if count := _count_prefix(tokens, word):
-                    counts[place] = count
-            elif word in stored:
+        for place, word in self._terms:
+            if word in stored:
                 counts[place] = count_of(word)
         variants = _NO_VARIANTS
-        if not self._other_words.isdisjoint(stored):
+        if self._prefixes or not self._other_words.isdisjoint(stored):
+            for place, prefix in self._prefixes:
+                if count := _count_prefix(tokens, prefix):
+                    counts[place] = count
             variants = {}
             for place, term, alternative in self._alternatives:
                 if count := _count(tokens, alternative):

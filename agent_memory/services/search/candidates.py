@@ -4,14 +4,12 @@ import heapq
 import re
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import lru_cache
 from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
-from agent_memory.models.fields import is_named_session
-from agent_memory.models.times import read_stored_time, to_utc
+from agent_memory.models.times import to_utc
 from agent_memory.services.search.request import OwnWords, SearchRequest
 from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile, rarity
 from agent_memory.storage.engine import Engine
@@ -29,7 +27,6 @@ SURROUNDED_BY_MEANING: Final = 24
 """The same for the memories whose vectors are nearest."""
 _NOBODY: Final[Mapping[int, int]] = MappingProxyType({})
 _WORDS: Final = re.compile(r"\w+")
-_stored_time: Final = lru_cache(maxsize=16_384)(read_stored_time)
 
 
 class Candidates(NamedTuple):
@@ -166,7 +163,7 @@ def _candidates(
 ) -> list[Candidate]:
     """Read the signals of some rows, and of the neighbours of those that are ``centers``."""
     signals = {row.row_id: row for row in engine.memories.ranking_signals(row_ids, request.passing)}
-    in_sessions = [row.row_id for row in signals.values() if is_named_session(row.session)]
+    in_sessions = [row.row_id for row in signals.values() if row.is_in_session]
     neighbours = engine.memories.neighbours(in_sessions, request.owner)
     around = {
         row_id for center in centers for row_id in neighbours.get(center, {}).values()
@@ -175,26 +172,24 @@ def _candidates(
         (row.row_id, row) for row in engine.memories.ranking_signals(list(around), request.passing)
     )
     around &= signals.keys()
-    neighbours.update((row_id, {}) for row_id in around)
-    _complete(neighbours, around)
+    neighbours |= _finders(neighbours, around)
     words = engine.keywords.words(list(signals), request.terms)
     cosines = _cosines(engine, request, nearest, list(signals))
     now, uncounted = to_utc(request.moment), request.uncounted
-    named = around.union(in_sessions)
     candidates: list[Candidate] = []
-    for row_id, session, timestamp, access_count in signals.values():
+    for row_id, session, is_in_session, moment, access_count in signals.values():
         counts, length, opens, asks, variants = words[row_id]
-        moment = _stored_time(timestamp)
+        age = (now - moment).days
         candidates.append(
             Candidate(
                 row_id,
                 # Unnamed sessions do not connect memories: for five notes of one process, "Buy oat
                 # milk" was the second hit for the Postgres password.
-                session if row_id in named else f"{session} {row_id}",
+                session if is_in_session else f"{session} {row_id}",
                 counts,
                 length,
                 moment.date(),
-                max(0, (now - moment).days),
+                max(0, age),
                 access_count + uncounted.get(row_id, 0),
                 neighbours.get(row_id, _NOBODY),
                 cosines.get(row_id),
@@ -217,9 +212,13 @@ def _cosines(
     return nearest.cosines | engine.vectors.cosines(model_id, others, request.vector.asked)
 
 
-def _complete(neighbours: dict[int, dict[int, int]], around: Collection[int]) -> None:
-    """Make neighbourhood mutual: a memory found as a neighbour gets its finder as one."""
-    for row_id, places in list(neighbours.items()):
+def _finders(
+    neighbours: Mapping[int, Mapping[int, int]], around: Collection[int]
+) -> dict[int, dict[int, int]]:
+    """Return the neighbours of memories found as a neighbour: their finders, by distance."""
+    finders: dict[int, dict[int, int]] = {row_id: {} for row_id in around}
+    for row_id, places in neighbours.items():
         for distance, other in places.items():
-            if other in around:
-                neighbours[other].setdefault(-distance, row_id)
+            if other in finders:
+                finders[other].setdefault(-distance, row_id)
+    return finders

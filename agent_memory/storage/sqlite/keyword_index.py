@@ -239,7 +239,7 @@ class KeywordIndex(Table):
         """
         condition = compiled(filters)
         if not filters.is_narrowing:
-            if len(self._memories.row_ids(ARCHIVED, limit=MANY_ARCHIVED)) < MANY_ARCHIVED:
+            if self._memories.are_fewer(ARCHIVED, than=MANY_ARCHIVED):
                 left_out = ARCHIVED if filters.leaves_out_archived else NOTHING
                 return _MatchQuery(_SELECT_BEST_OF_ALL, compiled(left_out))
             return _MatchQuery(_SELECT_CANDIDATES.replace("{order}", "i.rank"), condition)
@@ -313,12 +313,14 @@ class KeywordIndex(Table):
 
     def words(self, row_ids: Sequence[int], terms: Sequence[Term]) -> dict[int, WordCounts]:
         current = self._current.current(self._db.stamp())
-        others = [row_id for row_id in row_ids if row_id not in current]
-        if others:
-            current.update(self._texts(others))
-        texts = [(row_id, current[row_id]) for row_id in row_ids if row_id in current]
+        if others := set(row_ids).difference(current):
+            current.update(self._texts(sorted(others)))
         count = TermCounter(terms).count
-        counts = {row_id: count(text.words, text.unasked) for row_id, text in texts}
+        counts = {
+            row_id: count(text.words, text.unasked)
+            for row_id in row_ids
+            if (text := current.get(row_id)) is not None
+        }
         while self._kept_size > MOST_KEPT:
             row_id = next(iter(self._kept))
             self._kept_size -= self._kept.pop(row_id).size

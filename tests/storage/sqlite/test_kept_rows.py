@@ -47,6 +47,7 @@ def by_another_process(memory: AgentMemory, sql: str) -> None:
 
 CHANGES: dict[str, str] = {
     "text": "UPDATE memories SET content = 'Carla lives in Rome' WHERE seq = 4",
+    "repeat": "UPDATE memories SET content = 'Alice lives in Rome' WHERE seq = 4",
     "session": "UPDATE memories SET created_by_session = 'other' WHERE seq = 1",
     "time": "UPDATE memories SET timestamp = '2020-01-01T00:00:00.000000Z' WHERE seq = 1",
     "archived": "UPDATE memories SET archived = 1 WHERE seq = 2",
@@ -111,6 +112,7 @@ def test_nothing_is_read_twice_while_nothing_changes(
     assert answer(memory) == before
     assert not [sql for sql in read if "m.access_count\n" in sql or "memory_text" in sql]
     assert not [sql for sql in read if "group_concat" in sql or "m.tags, m.timestamp" in sql]
+    assert not [sql for sql in read if "f.fingerprint" in sql or "m.archived <> 0 LIMIT" in sql]
 
 
 def test_a_restored_file_is_read_anew(memory: AgentMemory) -> None:

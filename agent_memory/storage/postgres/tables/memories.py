@@ -17,7 +17,7 @@ from agent_memory.storage.memory_models import memory_of_values
 from agent_memory.storage.memory_values import column_value
 from agent_memory.storage.postgres.filters import compiled
 from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import MEMORY_COLUMNS, Signals
+from agent_memory.storage.records import MEMORY_COLUMNS, Signals, signals_of_row
 from agent_memory.storage.sql import Condition
 from agent_memory.text.dates import Span
 
@@ -230,7 +230,7 @@ class MemoryTable(Table):
     def ranking_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
         condition = compiled(filters)
         sql = _SELECT_SIGNALS.format(condition=condition.sql)
-        return [Signals(*row) for row in self._db.rows(sql, (list(row_ids), *condition.values))]
+        return list(map(signals_of_row, self._db.rows(sql, (list(row_ids), *condition.values))))
 
     def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
         condition = compiled(filters)

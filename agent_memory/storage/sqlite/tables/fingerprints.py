@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Final
 
 from agent_memory.models.fields import to_json
 from agent_memory.storage.records import BEFORE_ALL, page_end
-from agent_memory.storage.sqlite.connection import Row
+from agent_memory.storage.sqlite.connection import Database, Row
+from agent_memory.storage.sqlite.kept_rows import KeptRows
 from agent_memory.storage.sqlite.tables import Table
 
 if TYPE_CHECKING:
     from agent_memory.storage.fingerprints import DuplicateCandidate
 
+MOST_KEPT: Final = 20_000
+"""Memories whose fingerprints are cached for the next search."""
 _PAGE: Final = 1_000
 # Texts are read as bytes: another program can store one that is not UTF-8, and no store of the
 # same fact may fail because of it.
@@ -78,6 +81,10 @@ def _same(row: Row) -> DuplicateCandidate:
 class FingerprintTable(Table):
     """The table of fingerprints: hashes used to find near duplicates."""
 
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self._kept: KeptRows[int, int] = KeptRows(MOST_KEPT)
+
     def put(self, fingerprints: Iterable[tuple[int, int]]) -> None:
         self._db.run_many("UPDATE fingerprints SET fingerprint = ? WHERE seq = ?", fingerprints)
 
@@ -124,12 +131,14 @@ class FingerprintTable(Table):
         return sorted(map(_same, rows), key=lambda candidate: candidate.row_id)
 
     def of_rows(self, row_ids: Sequence[int]) -> dict[int, int]:
-        return {
-            row_id: _fingerprint_of_stored(*parts) if fingerprint is None else fingerprint
-            for row_id, fingerprint, *parts in self._db.rows(
-                _SELECT_OF_ROWS, (to_json(list(row_ids)),)
+        kept = self._kept.current(self._db.stamp())
+        if missing := [row_id for row_id in row_ids if row_id not in kept]:
+            rows = self._db.rows(_SELECT_OF_ROWS, (to_json(missing),))
+            kept.update(
+                (row_id, _fingerprint_of_stored(*parts) if fingerprint is None else fingerprint)
+                for row_id, fingerprint, *parts in rows
             )
-        }
+        return {row_id: kept[row_id] for row_id in row_ids if row_id in kept}
 
     def of_unarchived(self, row_ids: Sequence[int]) -> list[DuplicateCandidate]:
         return [_same(row) for row in self._db.rows(_SELECT_UNARCHIVED, (to_json(list(row_ids)),))]

@@ -21,7 +21,7 @@ from agent_memory.storage.filters import (
     HasTag,
     spread_rows,
 )
-from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals, read_list
+from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals, read_list, signals_of_row
 from agent_memory.storage.sql import Condition
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import (
@@ -104,8 +104,7 @@ each."""
 MOST_SESSIONS: Final = 5_000
 """Sessions whose memories are cached, some 40 bytes per memory."""
 MOST_FILTERS: Final = 16
-"""Filters for which the beginnings of the newest memories, and the share that passes, are
-cached."""
+"""Filters for which the beginnings of the newest memories, and how many pass, are cached."""
 SHORT_SESSION: Final = 64
 """Sessions of up to this many memories are listed completely to find a memory's neighbours: that
 takes one index lookup per session, instead of four per memory."""
@@ -163,7 +162,7 @@ class MemoryTable(Table):
         self._neighbours: KeptRows[int, dict[int, int]] = KeptRows(MOST_KEPT)
         self._sessions: KeptRows[str, tuple[int, ...]] = KeptRows(MOST_SESSIONS)
         self._beginnings: KeptRows[Hashable, list[str]] = KeptRows(MOST_FILTERS)
-        self._shares: KeptRows[str, float] = KeptRows(MOST_FILTERS)
+        self._numbers: KeptRows[Hashable, float] = KeptRows(MOST_FILTERS)
 
     def insert(self, memory: Memory) -> int:
         from agent_memory.storage.memory_values import column_value  # noqa: PLC0415 - see _models
@@ -266,6 +265,13 @@ class MemoryTable(Table):
             ("count", repr(filters)), lambda: int(self._db.value(sql, condition.values))
         )
 
+    def are_fewer(self, filters: Filter, *, than: int) -> bool:
+        """Return whether fewer memories than so many pass a filter."""
+        kept, key = self._numbers.current(self._db.stamp()), (repr(filters), than)
+        if key not in kept:
+            kept[key] = len(self.row_ids(filters, limit=than))
+        return kept[key] < than
+
     def row_ids(
         self, filters: Filter, *, among: Sequence[int] | None = None, limit: int = -1
     ) -> list[int]:
@@ -292,7 +298,7 @@ class MemoryTable(Table):
         )
 
     def share_passing(self, filters: Filter) -> float:
-        kept, key = self._shares.current(self._db.stamp()), repr(filters)
+        kept, key = self._numbers.current(self._db.stamp()), repr(filters)
         if key not in kept:
             sample = spread_rows(self.last_row_id())
             kept[key] = len(self.row_ids(filters, among=sample)) / max(1, len(sample))
@@ -376,16 +382,16 @@ class MemoryTable(Table):
         if filters != NOT_ARCHIVED:
             return self._read_signals(row_ids, filters)
         kept = self._signals.current(self._db.stamp())
-        missing = [row_id for row_id in row_ids if row_id not in kept]
-        if missing:
+        wanted = set(row_ids)
+        if missing := wanted.difference(kept):
             kept.update((row.row_id, row) for row in self._read_signals(missing, filters))
-        return [kept[row_id] for row_id in sorted(set(row_ids)) if row_id in kept]
+        return [kept[row_id] for row_id in sorted(wanted) if row_id in kept]
 
-    def _read_signals(self, row_ids: Sequence[int], filters: Filter) -> list[Signals]:
+    def _read_signals(self, row_ids: Iterable[int], filters: Filter) -> list[Signals]:
         condition = with_tags_looked_up(compiled(filters))
         sql = _SELECT_SIGNALS.format(condition=condition.sql)
         rows = self._db.rows(sql, (to_json(list(row_ids)), *condition.values))
-        return list(map(Signals._make, rows))
+        return list(map(signals_of_row, rows))
 
     def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
         if not (spans := list(spans)):
@@ -407,9 +413,8 @@ class MemoryTable(Table):
         if owner is not None:
             return self._read_neighbours(row_ids, owner)
         kept = self._neighbours.current(self._db.stamp())
-        missing = [row_id for row_id in row_ids if row_id not in kept]
-        if missing:
-            kept.update(self._read_neighbours(missing, owner))
+        if missing := set(row_ids).difference(kept):
+            kept.update(self._read_neighbours(list(missing), owner))
         return {row_id: kept[row_id] for row_id in sorted(row_ids) if row_id in kept}
 
     def _read_neighbours(
