@@ -99,7 +99,8 @@ def date_spans(text: str, today: date) -> list[Span]:
         return []
     spans: dict[Span, Span] = {}
     for pattern, read in _rules():
-        for match in pattern.finditer(text):
+        matches = list(pattern.finditer(text))
+        for match in matches:
             try:
                 span = read(match, today)
             except OverflowError:  # before the first possible day
@@ -109,7 +110,8 @@ def date_spans(text: str, today: date) -> list[Span]:
                 spans.setdefault(span, span._replace(phrase=match[0], is_relative=is_relative))
             if len(spans) == MOST_SPANS:
                 return list(spans.values())
-        text = pattern.sub(" ; ", text)  # "7 May 2023" is not "May 2023" as well
+        if matches:
+            text = pattern.sub(" ; ", text)  # "7 May 2023" is not "May 2023" as well
     return list(spans.values())
 
 

@@ -99,8 +99,9 @@ def corrections(
         {
             token
             for term in corrected
+            for beginning in [_beginning(term)]
             for token, forms in meant_by[term.word].items()
-            if not any(form.startswith(_beginning(term)) for form in forms)
+            if not any(form.startswith(beginning) for form in forms)
         },
         map(_beginning, corrected),
     )

@@ -213,14 +213,16 @@ def _is_variable(term: Term) -> bool:
 class _Word(NamedTuple):
     """A word of the query: its form as in the index but not stemmed, its spellings and its stems.
 
-    ``joined`` has it with the words that its language attaches to it.
+    ``irregular`` has its irregular forms, ``whole`` these and all other single words that can
+    replace it.
     """
 
     term: Term
     form: str
     spellings: frozenset[str]
     stems: frozenset[tuple[str, str]]
-    joined: frozenset[str]
+    irregular: frozenset[str]
+    whole: frozenset[str]
 
 
 class _Forms:
@@ -269,7 +271,9 @@ class _Forms:
             if language == "arabic"
             for other in attached(form, stem)
         }
-        return _Word(term, form, others, stems, frozenset(joined))
+        irregular = frozenset(self._irregular(term, form))
+        whole = irregular.union(others, joined, self._bare_stems(stems))
+        return _Word(term, form, others, stems, irregular, whole)
 
     def alternatives(self) -> Alternatives:
         """Return the forms that occur in the store, by the word of the term."""
@@ -277,9 +281,8 @@ class _Forms:
         forms_of: dict[str, list[Alternative]] = defaultdict(list)
         for word in self._words:
             own = forms_of[word.term.word]
-            irregular = self._irregular(word)
-            own += self._known(self._whole_forms(word) - irregular)
-            own += [form._replace(weight=IRREGULAR) for form in self._known(irregular)]
+            own += self._known(word.whole - word.irregular)
+            own += [form._replace(weight=IRREGULAR) for form in self._known(word.irregular)]
             own += self._in_two(self._splits_of[word.form])
             own += self._apart(word)
         for term_word, same in self._same_as.items():
@@ -306,7 +309,7 @@ class _Forms:
         for name, places in self._cuts_of.values():
             forms |= pieces(name, places)
         for word in self._words:
-            forms |= self._whole_forms(word)
+            forms |= word.whole
             for head, tail, _ in written_apart(word.form, is_english=self._is_english):
                 forms |= {head, tail}
             if self._joins and word.term.word in self._unknown:
@@ -318,21 +321,17 @@ class _Forms:
         others = [alternative for alternative in alternatives if alternative.words != (word,)]
         return self._vocabulary.commonest(others, self._counts, MOST_ALTERNATIVES)
 
-    def _whole_forms(self, word: _Word) -> set[str]:
-        """Return the single words that can replace a word."""
-        return self._irregular(word) | word.spellings | word.joined | self._bare_stems(word)
-
-    def _irregular(self, word: _Word) -> set[str]:
-        forms = irregular_forms(word.form) if self._is_english else set()
+    def _irregular(self, term: Term, form: str) -> set[str]:
+        forms = irregular_forms(form) if self._is_english else set()
         # A noun has no verb forms: "Besen" (a broom) is not "besten" (the best).
-        may_be_verb = "german" in self._stemmers and word.term.written.islower()
-        return forms | german_forms(word.form) if may_be_verb else forms
+        may_be_verb = "german" in self._stemmers and term.written.islower()
+        return forms | german_forms(form) if may_be_verb else forms
 
-    def _bare_stems(self, word: _Word) -> set[str]:
+    def _bare_stems(self, stems: Iterable[tuple[str, str]]) -> set[str]:
         """Return the stems that are words of their own: "haus", which English stems to "hau"."""
         return {
             stem
-            for language, stem in word.stems
+            for language, stem in stems
             if folded(self._stemmers[language].stemWord(stem)) == stem
         }
 
