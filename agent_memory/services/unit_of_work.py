@@ -144,10 +144,11 @@ class PendingAccesses:
         """Return, by row id, how many accesses are not written yet."""
         self._leave_parent()
         with self._lock:
-            unwritten = PendingCounts()
-            for counts in (self._counts, self._counts.unconfirmed):
-                unwritten.merge(counts or PendingCounts())
-            return {row_id: times for row_id, (times, _) in unwritten.accesses.items()}
+            unwritten = {row_id: times for row_id, (times, _) in self._counts.accesses.items()}
+            if self._counts.unconfirmed is not None:
+                for row_id, (times, _) in self._counts.unconfirmed.accesses.items():
+                    unwritten[row_id] = unwritten.get(row_id, 0) + times
+            return unwritten
 
     def is_empty(self) -> bool:
         """Return whether there is nothing to write."""

@@ -130,6 +130,9 @@ class _Order(Sequence[RankedHit]):
             return list(map(self._hit, self._places[index]))
         return self._hit(self._places[index])
 
+    def __iter__(self) -> Iterator[RankedHit]:
+        return map(self._hit, self._places)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and list(self) == list(other)
 
@@ -165,20 +168,27 @@ def rank(
         return Ranking([], 0.0)
     floor = floor_of(query)
     least_gate = min(_gates(rates.gate))
+    matches_otherwise = bool(query.spans) or query.cosine_scale is not None
     strength = scores.strength
     places: list[_Place] = []
-    matches = 0
+    matches = passed = 0
     for candidate, total in zip(candidates, totals, strict=True):
         if total <= 0:
             continue
         row_id = candidate.row_id
-        if candidate.counts or _matches(candidate, scores.parts[row_id][_DATE], floor):
+        if candidate.counts or (
+            matches_otherwise and _matches(candidate, scores.parts[row_id][_DATE], floor)
+        ):
             matches += 1
         relative = (total / best) ** CONTRAST
         similarity = relative * strength
         # Most are so weak that their age and use do not matter.
         is_weak = relative < least_gate or relative < gate(candidate, rates.gate)
-        score = similarity if is_weak else _relevance(candidate, similarity, rates)
+        if is_weak:
+            score = similarity
+        else:
+            score = _relevance(candidate, similarity, rates)
+            passed += 1
         places.append((is_weak, -score, -similarity, -row_id, candidate, relative))
     places.sort()
     if query.asks_for_several:
@@ -188,7 +198,7 @@ def rank(
         scores.strength,
         strength_floor(query),
         matches,
-        sum(not place[0] for place in places),
+        passed,
     )
     if query.cosine_scale is not None and scores.coverage < WELL_COVERED:
         order = _with_places_for_meaning(list(ranking.order), least=floor / 2)

@@ -106,16 +106,16 @@ def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
         says_date = bool(query.date_terms) and query.date_terms <= candidate.counts.keys()
         dated = of_date and of_date * (1 if says_date else nearness(candidate, query))
         # A guess at what was meant counts less than 1.
-        met = [
-            (weights[place] * min(1.0, count), count)
+        parts = [
+            weights[place] if count >= 1 else weights[place] * count
             for place, count in candidate.counts.items()
-            if weights[place]
         ]
-        share = math.fsum([weight for weight, _ in met]) + dated
+        share = math.fsum(parts) + dated
         most = max(most, share)
         if not share or share / whole + near <= strongest:
             strongest = max(strongest, near)
             continue
+        met = [pair for pair in zip(parts, candidate.counts.values(), strict=True) if pair[0]]
         known = len(met) + (dated > 0)
         if known == asked:
             sure = share  # having all of them is no chance, however long the text
