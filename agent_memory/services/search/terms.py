@@ -350,7 +350,7 @@ class _Forms:
     def _known(self, forms: Iterable[str]) -> list[Alternative]:
         return [
             Alternative((token,), form)
-            for form in forms
+            for form in sorted(forms)  # the order of a set differs from process to process
             if (token := self._tokens[form]) in self._counts
         ]
 
