@@ -40,7 +40,7 @@ class ValidationError(AgentMemoryError, ValueError):
 
     ``errors()`` lists each fault as a mapping with ``loc`` (a tuple: where), ``msg`` (what),
     ``type`` and ``input`` (the value), as Pydantic does. Contents, tags, metadata and other values
-    that may hold a secret are described instead of shown: "a text of 12 characters".
+    that may hold a secret are described instead of shown: "a string of 12 characters".
     """
 
     code: ClassVar[str] = "VALIDATION_ERROR"
@@ -123,7 +123,7 @@ class RejectedContent(ValidationError):
 
     def without_details(self) -> RejectedContent:
         """Return the error without the owner's reason, for a caller who may not know it."""
-        return RejectedContent("it holds a value that may not be stored: nothing was stored")
+        return RejectedContent("it contains a value that may not be stored: nothing was stored")
 
 
 class SecretFound(ValidationError):
@@ -135,7 +135,7 @@ class SecretFound(ValidationError):
     def without_details(self) -> SecretFound:
         """Return the error without the setting that allows it, for a caller who cannot set it."""
         kinds = ", ".join(self._errors[0]["ctx"]["kinds"])
-        message = f"it looks like it holds a secret ({kinds}): leave that out"
+        message = f"it seems to contain a secret ({kinds}): leave that out"
         return SecretFound(message, [{**fault, "msg": message} for fault in self._errors])
 
 
@@ -312,7 +312,7 @@ def described(value: object) -> object:
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, str):
-        return f"a text of {len(value):,} characters"
+        return f"a string of {len(value):,} characters"
     if isinstance(value, Mapping | list | tuple | set | frozenset):
         return f"a {type(value).__name__} of {len(value):,}"
     return f"a {type(value).__name__}"
@@ -339,7 +339,7 @@ def _shortened(value: object) -> str:
     try:
         text = repr(value)
     except RecursionError:
-        return f"a {type(value).__name__} that is nested too deep to be shown"
+        return f"a {type(value).__name__} that is nested too deeply to be shown"
     except ValueError:  # it is, or contains, a number of thousands of digits
         return str(described(value))
     return text if len(text) <= 80 else text[:77] + "..."

@@ -40,7 +40,7 @@ def validate_fields(
     ``categories`` are the agent's own, beside the nine built-in ones.
     """
     if not isinstance(fields, Mapping):
-        message = "must be a mapping with a content"
+        message = "must be a mapping with a content key"
         raise ValidationError.of("item", message, fields, at=at)
     context = {"categories": categories} if "category" in fields else None
     try:
@@ -48,7 +48,7 @@ def validate_fields(
     except PydanticValidationError as error:
         raise ValidationError.from_pydantic(error, at=at) from error
     except RecursionError as error:  # a value was to be shown
-        raise ValidationError.of("item", "is nested too deep", fields, at=at) from error
+        raise ValidationError.of("item", "is nested too deeply", fields, at=at) from error
 
 
 def check_items(items: Iterable[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
@@ -86,7 +86,7 @@ def build_memories(
         kind = kinds.pop() if len(kinds) == 1 else ValidationError
         raise kind(
             f"nothing was stored: {len(errors)} of {len(errors) + len(memories)} memories are"
-            f" wrong; the first: {errors[0]}",
+            f" invalid; the first: {errors[0]}",
             [fault for error in errors for fault in error.errors()],
         )
     return memories, frozenset(generated_ids), fields_set
@@ -136,7 +136,7 @@ def parse_moment(
 ) -> datetime:
     """Return a time in UTC, or raise ``ValidationError``."""
     if not isinstance(value, date | str):
-        raise ValidationError.of(name, "must be a time, or a text like 2026-01-28", value)
+        raise ValidationError.of(name, "must be a datetime, or a string like 2026-01-28", value)
     try:
         if isinstance(value, datetime):
             return to_utc(value)
@@ -168,7 +168,7 @@ def check_existing_path(path: str | os.PathLike[str]) -> str:
         raise ValidationError.of("path", f"must be a path, not a {type(path).__name__}", path)
     text = os.path.expanduser(os.fspath(path))  # noqa: PTH111 - a path may be bytes or a NUL
     if not isinstance(text, str) or "\x00" in text or not is_there(Path(text)):
-        raise ValidationError.of("path", f"there is no such file or folder: {text!r:.300}", path)
+        raise ValidationError.of("path", f"no such file or folder: {text!r:.300}", path)
     return text
 
 
@@ -178,7 +178,7 @@ def check_ids(memory_ids: str | Iterable[str]) -> list[str]:
         raise ValidationError.of("memory_ids", "must be an id, or a list of ids", memory_ids)
     several = [memory_ids] if isinstance(memory_ids, str) else list(memory_ids)
     if not all(isinstance(memory_id, str) for memory_id in several):
-        raise ValidationError.of("memory_ids", "must be texts", several)
+        raise ValidationError.of("memory_ids", "must be strings", several)
     for memory_id in several:
         if not is_memory_id(memory_id):
             raise MemoryNotFound(memory_id)
@@ -200,7 +200,7 @@ def check_id(name: str, memory_id: str) -> str:
 def check_fraction(threshold: float, *, name: str = "similarity_threshold") -> float:
     """Return a similarity or another share from 0 to 1, or raise ``ValidationError``."""
     if not isinstance(threshold, int | float) or not 0.0 <= threshold <= 1.0:
-        raise ValidationError.of(name, "must be 0 to 1", threshold)
+        raise ValidationError.of(name, "must be between 0 and 1", threshold)
     return threshold
 
 

@@ -29,7 +29,7 @@ from agent_memory.runtime.temporary_files import temporary_file
 from agent_memory.storage.opening import file_storage
 from agent_memory.text.speech_acts import is_request_to_forget
 
-_AGAIN: Final = PassedOver("facts that were said before")
+_AGAIN: Final = PassedOver("facts already stated before")
 _FIELDS: Final = {"content", "category", "tags", "timestamp", "created_by_session", "metadata"}
 _UNNAMED: Final = "conversation"
 _NO_TIME: Final = "1970-01-01T00:00:00.000000Z"
@@ -76,7 +76,10 @@ def facts_of(
                 yield from _learned(memory, talk, reader.name, known)
             with memory.dump() as source:
                 yield from _kept_entries(source)
-    yield PassedOver("messages, but for what lasts of them (--raw takes each)", talks.messages)
+    yield PassedOver(
+        "messages, of which only lasting facts are imported (--raw imports each message)",
+        talks.messages,
+    )
 
 
 def _learned(

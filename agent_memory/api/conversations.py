@@ -102,7 +102,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             ("update_prompt", update_prompt),
         ):
             if prompt is not None and not isinstance(prompt, str):
-                raise ValidationError.of(name, "must be a text", prompt)
+                raise ValidationError.of(name, "must be a string", prompt)
         if not dry_run:
             self._store.refuse_read_only()  # before a model is paid
         settings = self._store.config()
@@ -193,7 +193,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         """
         scope = join_filters(filters, user_id=user_id, run_id=run_id)
         if not scope.are_narrowing():
-            message = "no scope is given, so every memory would be deleted: `reset` does that"
+            message = "no scope is given, so every memory would be deleted: use `reset` for that"
             raise ValidationError.of("user_id", message, user_id)
         if "archived" not in scope.model_fields_set:
             scope = scope.model_copy(update={"archived": None})
@@ -201,7 +201,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         everything = self._store.count(SearchFilters(archived=None))
         if scope.user_id is None and scope.run_id is None and 1 < len(ids) == everything:
             # Filters such as {"AND": []} leave nothing out.
-            message = "these filters are of every memory: `reset` deletes everything"
+            message = "these filters match every memory: use `reset` to delete everything"
             raise ValidationError.of("filters", message, filters)
         return self._store.lifecycle.delete(ids, session_id=self.session_id)
 
@@ -212,7 +212,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         brings all of them back; use ``erase`` to leave nothing. Raises ``ValidationError``.
         """
         if confirm != self.agent_id:
-            message = f"must be the agent's id, {self.agent_id!r}: every memory is deleted"
+            message = f"must be the agent's id, {self.agent_id!r}, because every memory is deleted"
             raise ValidationError.of("confirm", message, confirm)
         ids = self._store.ids(SearchFilters(archived=None))
         if ids:

@@ -415,7 +415,7 @@ class MemoryGraph(WithCheckedFlags):
 
 def _cleaned(field: str, value: str, clean: Callable[[str], str]) -> str:
     if not isinstance(value, str):
-        raise ValidationError.of(field, "must be a text", value)
+        raise ValidationError.of(field, "must be a string", value)
     try:
         return clean(value)
     except ValueError as error:

@@ -99,7 +99,10 @@ class LifecycleVerbs(OpenMemory):
         if review_id is not None:
             check_whole_number("review_id", review_id, lowest=1)
             if change_id is not None:
-                message = "name a change or a review: `history` and `reviews` number them"
+                message = (
+                    "give a change or a review, not both: `history` and `reviews` list their"
+                    " numbers"
+                )
                 raise ValidationError.of("change_id", message, change_id)
             return self._store.decisions.ask_again(review_id, session_id=self.session_id)
         return self._undo_of(None, change_id, whole=whole)
@@ -138,7 +141,7 @@ class LifecycleVerbs(OpenMemory):
                 raise ValidationError.of("filters", "give ids or filters, not both", ids)
             scope = join_filters(filters)
             if not scope.are_narrowing():
-                message = "describe nothing: every memory would be erased"
+                message = "match every memory: all of them would be erased"
                 raise ValidationError.of("filters", message, filters)
             if "archived" not in scope.model_fields_set:
                 scope = scope.model_copy(update={"archived": None})
@@ -146,9 +149,7 @@ class LifecycleVerbs(OpenMemory):
         elif not ids:
             raise ValidationError.of("memory_ids", "give the ids of memories, or filters", ids)
         if not ids:
-            raise ValidationError.of(
-                "filters", "no memory is like that: nothing was erased", filters
-            )
+            raise ValidationError.of("filters", "no memory matches: nothing was erased", filters)
         if not backups:
             self._store.erasure.refuse(ids, backups=False)
             self._store.lifecycle.back_up_before("erase")

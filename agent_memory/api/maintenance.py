@@ -135,7 +135,9 @@ class MaintenanceVerbs(OpenMemory):
         unknown = settings.keys() - AgentConfig.model_fields.keys()
         if unknown:
             names = ", ".join(AgentConfig.model_fields)
-            raise ConfigurationError(f"unknown settings {sorted(unknown)}: there are {names}")
+            raise ConfigurationError(
+                f"unknown settings {sorted(unknown)}: the settings are {names}"
+            )
         if not settings:
             return self._store.config()
         config = self._store.change_config(

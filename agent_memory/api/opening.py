@@ -144,7 +144,7 @@ class OpenMemory(WithCheckedFlags):
     def _start(self, address: Address, agent_id: str | None, options: MemoryOptions) -> None:
         unknown = sorted(options.keys() - _DEFAULTS.keys())
         if unknown:
-            raise TypeError(f"{type(self).__name__} takes no option {', '.join(unknown)}")
+            raise TypeError(f"{type(self).__name__} has no option {', '.join(unknown)}")
         chosen: MemoryOptions = {**_DEFAULTS, **options}
         _refuse_unfit(chosen)
         makes_none = chosen["read_only"] or not chosen["create"]
@@ -241,7 +241,7 @@ class OpenMemory(WithCheckedFlags):
     def path(self) -> Path:
         """The file of the memories. Raises ``ConfigurationError`` if they are on a server."""
         if not isinstance(self._address, Path):
-            raise ConfigurationError(f"{self._address} is in a database, and no file")
+            raise ConfigurationError(f"{self._address} is in a database, not a file")
         return self._address
 
     @property
@@ -287,7 +287,9 @@ class OpenMemory(WithCheckedFlags):
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied, as frameworks do it that send work to other processes."""
-        raise TypeError(f"{self!r} is open in this process: open it anew where it is used")
+        raise TypeError(
+            f"{self!r} cannot be pickled or copied: open the memory again where it is used"
+        )
 
     def _now(self) -> datetime:
         now = self._clock()
@@ -296,7 +298,7 @@ class OpenMemory(WithCheckedFlags):
         try:
             return to_utc(now)
         except ValueError as error:
-            raise ConfigurationError(f"the clock must return another time: {error}") from error
+            raise ConfigurationError(f"the clock returned an unusable time: {error}") from error
 
 
 def _refuse_unfit(options: MemoryOptions) -> None:

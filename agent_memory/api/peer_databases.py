@@ -62,7 +62,7 @@ class Mem0(Reader):
         for file in files or [history or path]:
             yield from self._of_file(file)
         if files and history is not None:
-            yield PassedOver("history.db, of which the collection has what is current")
+            yield PassedOver("history.db, because the collection has the current memories")
 
     def _of_file(self, file: Path) -> Iterator[Entry | PassedOver]:
         peer = file_storage().peer_of(file) or self.name

@@ -13,7 +13,7 @@ from agent_memory.errors import ValidationError
 def check_query(query: str) -> str:
     """Return the query. Any string is one; anything else raises ``ValidationError``."""
     if not isinstance(query, str):
-        raise ValidationError.of("query", "must be a text", query)
+        raise ValidationError.of("query", "must be a string", query)
     return query
 
 

@@ -137,7 +137,8 @@ class RetrievalVerbs(OpenMemory):
         )
         if graph and (as_of is not None or shared):
             message = (
-                "the graph is searched as it is now, of this agent: leave as_of and shared out"
+                "with the graph, only this agent's current memories can be searched: leave"
+                " as_of and shared out"
             )
             raise ValidationError.of("graph", message, graph)
         results = self._search(request, as_of, shared, graph=graph, count_accesses=count_accesses)

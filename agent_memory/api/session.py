@@ -131,7 +131,9 @@ class SessionMemory(WithCheckedFlags):
         """
         self._refuse_unless("read")
         if arguments.pop("shared", None):
-            raise PermissionDenied("a session searches no other agents' memories: leave shared out")
+            raise PermissionDenied(
+                "a session cannot search other agents' memories: leave shared out"
+            )
         asked = self._narrowed(filters, arguments)
         results = self._memory.search(query, limit, filters=asked, **arguments)
         # What waits for its embedding, say, may be another user's.
@@ -221,7 +223,7 @@ class SessionMemory(WithCheckedFlags):
         self._refuse_unless("read")
         if format not in _EXPORTS:
             raise PermissionDenied(
-                f"format: {format!r:.80} holds more than a session's memories: use one of"
+                f"format: {format!r:.80} contains more than a session's memories: use one of"
                 f" {', '.join(_EXPORTS)}"
             )
         return self._memory._export_of(self._owner, path, format=format, overwrite=overwrite)
@@ -245,9 +247,11 @@ class SessionMemory(WithCheckedFlags):
         self._refuse_unless("write")
         self._refuse_fixed(arguments)
         if "is_confidential" in arguments:
-            raise PermissionDenied("is_confidential: every session is: leave it out")
+            raise PermissionDenied("is_confidential: every session is confidential: leave it out")
         if arguments.pop("may_delete", True) is not True:
-            raise PermissionDenied("may_delete: the session's permissions say that: leave it out")
+            raise PermissionDenied(
+                "may_delete: the session's permissions decide that: leave it out"
+            )
         if arguments.get("dry_run") or arguments.get("llm") is not None:
             self._refuse_unless("read")  # both show what is known
         may_delete = self.scope.permissions.delete
@@ -387,7 +391,7 @@ class SessionMemory(WithCheckedFlags):
     def _require_review(self, review_id: int) -> None:
         check_whole_number("review_id", review_id, lowest=1)
         if review_id not in {review.review_id for review in self._own_reviews()}:
-            message = "there is no such review: `reviews` lists them"
+            message = "no such review: `reviews` lists them"
             raise ValidationError.of("review_id", message, review_id)
 
     def _shown(self, memory: Memory) -> Memory:
@@ -423,17 +427,14 @@ class SessionMemory(WithCheckedFlags):
     def _refuse_unless(self, permission: str) -> None:
         if not getattr(self.scope.permissions, permission):
             raise PermissionDenied(
-                f"this session of user {self.scope.user_id!r} may not {permission}: its"
-                f" permissions say so"
+                f"this session of user {self.scope.user_id!r} may not {permission}: it does"
+                " not have that permission"
             )
 
     def _refuse_fixed(self, arguments: Mapping[str, Any], *, but: Sequence[str] = ()) -> None:
         for name in _FIXED:
             if name in arguments and name not in but:
-                raise PermissionDenied(
-                    f"{name}: the session says whose its memories are, and a new one gets its id:"
-                    f" leave {name} out"
-                )
+                raise PermissionDenied(f"{name}: the session sets it: leave {name} out")
 
     def _narrowed(
         self,
@@ -450,7 +451,7 @@ class SessionMemory(WithCheckedFlags):
             wanted = scope.get(name, self._memory.agent_id if name == "agent_id" else value)
             if value is not None and value != wanted:
                 raise PermissionDenied(
-                    f"{name}: this session is of {wanted!r} and may not ask for another"
+                    f"{name}: this session belongs to {wanted!r} and may not use another"
                 )
             if value is not None:
                 scope[name] = value

@@ -166,7 +166,9 @@ class SessionGraph(WithCheckedFlags):
         self._refuse_unless("write")
         self._refuse_unless("delete")
         if self._owner.run_id is not None:
-            raise PermissionDenied("a session of a run may not merge what other runs speak of too")
+            raise PermissionDenied(
+                "a session of a run may not merge entities that other runs share"
+            )
         return self._graph.merge(keep, other, user_id=self._owner.user_id)
 
     # Inside -----------------------------------------------------------------------------------
@@ -175,12 +177,12 @@ class SessionGraph(WithCheckedFlags):
         self._refuse_unless("write")
         for name in ("user_id", "run_id"):
             if name in more:
-                raise PermissionDenied(f"the session says whose the graph is: leave {name} out")
+                raise PermissionDenied(f"{name}: the session sets it: leave {name} out")
         memory_ids = more.get("memory_id")
         if memory_ids is not None:
             self._require(memory_ids)
         elif self._owner.run_id is not None:
-            message = "is needed: the graph of a run is what its memories say"
+            message = "is required: a run's graph consists of what its memories state"
             raise ValidationError.of("memory_id", message, None)
         return {**more, **self._scope}
 
@@ -205,4 +207,4 @@ def _without_reason(change: GraphChange) -> GraphChange:
     """Return a change; of one that was refused no reason that the owner gave."""
     if not change.refused or change.note in (None, NOTHING_HOLDS):
         return change
-    return change.model_copy(update={"note": "it holds a value that may not be stored"})
+    return change.model_copy(update={"note": "it contains a value that may not be stored"})

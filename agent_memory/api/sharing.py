@@ -55,8 +55,8 @@ def _refuse_unshared(config: AgentConfig, *, agent_id: str, read_only: bool) -> 
         raise _private(agent_id)
     if policy == "read" and not read_only:
         raise PermissionDenied(
-            f"the memories of agent {agent_id!r} may be written no more: open them anew, to read,"
-            f" with `shared({agent_id!r})`"
+            f"the memories of agent {agent_id!r} may no longer be written: open them again,"
+            f" to read, with `shared({agent_id!r})`"
         )
 
 
@@ -132,7 +132,7 @@ class SharedMemories(Generic[AnyMemory]):
             try:
                 asked.append(self._ask(name, ask))
             except StorageError as error:
-                failures.append(f"{name}: was not searched: {error}")
+                failures.append(f"{name}: not searched: {error}")
         if not asked:  # its own, of which the filters leave nothing, can say so at least
             asked.append(self._ask_own(own, ask))
         answers = [each.answer for each in asked]
@@ -159,8 +159,9 @@ class SharedMemories(Generic[AnyMemory]):
             self._address != self._root / self._agent_id / VECTOR_DB_FILENAME
         ):
             raise ConfigurationError(
-                f"{self._address} lies under no root, so no other agents are beside it: memories"
-                f" are shared among files ROOT/AGENT/{VECTOR_DB_FILENAME}, each named for its agent"
+                f"{self._address} is not under a root directory, so there are no other agents"
+                " beside it: memories are shared among files"
+                f" ROOT/AGENT/{VECTOR_DB_FILENAME}, where AGENT is the agent's id"
             )
         path = paths.agent_address(name, self._root)
         if name == self._agent_id:
@@ -181,7 +182,7 @@ class SharedMemories(Generic[AnyMemory]):
 
     def _no_agent(self, name: str) -> StorageUnavailable:
         return StorageUnavailable(
-            f"there is no agent {name!r} in {self._root}: `agent-memory agents` lists them"
+            f"no agent {name!r} in {self._root}: `agent-memory agents` lists them"
         )
 
     def _open(self, name: str) -> _Opened[AnyMemory]:

@@ -43,9 +43,9 @@ _OF_MEMORIES: Final = {
 }
 """Settings of ``performance``, and what ``MemoryToolConfig`` calls them."""
 _UNUSED: Final = {
-    "performance.cache_size": "the cache of embeddings has a size of its own",
-    "performance.parallel_requests": "one request is made after the other",
-    "monitoring.metrics_endpoint": "nothing is sent anywhere; `configure event_log` writes a file",
+    "performance.cache_size": "the embedding cache has a fixed size",
+    "performance.parallel_requests": "requests are made one at a time",
+    "monitoring.metrics_endpoint": "nothing is sent; `configure event_log` writes a log file",
 }
 """C's settings that are read and kept but have no effect here; setting one logs a warning."""
 _OF_ONE_PROVIDER: Final = ("api_key", "model", "base_url", "organization")
@@ -94,19 +94,19 @@ def load_system_config(
         settings, place = _read(path), f"{path}: "
     else:
         kind = type(source).__name__
-        raise ConfigurationError(f"a {kind} is no configuration: give a path or a mapping")
+        raise ConfigurationError(f"a {kind} is not a configuration: give a path or a mapping")
     if settings is None:
         settings = {}
     if not isinstance(settings, dict):
         kind = type(settings).__name__
-        raise ConfigurationError(f"{place}is a {kind}, where sections with settings belong")
+        raise ConfigurationError(f"{place}is a {kind}, not a mapping of sections")
     sections = {name: _drop_nulls(value) for name, value in settings.items() if value is not None}
     from_outside = _read_environment(os.environ if environ is None else environ)
     config = _validate(_override(sections, from_outside), from_outside, place)
     for name, reason in _UNUSED.items():
         section, _, setting = name.partition(".")
         if setting in getattr(config, section).model_fields_set:
-            logging.getLogger("agent_memory").warning("%s%s does nothing: %s", place, name, reason)
+            logging.getLogger("agent_memory").warning("%s%s has no effect: %s", place, name, reason)
     return config
 
 
@@ -141,22 +141,22 @@ def refuse_remote_store(config: SystemConfig) -> None:
     store, graph = config.vector_store, config.graph_store
     if store is not None and store.provider not in _DATABASES:
         raise ConfigurationError(
-            f"vector_store.provider is {store.provider!r}: vectors live beside their"
-            " memories here, in the agent's own SQLite file or in PostgreSQL, and are searched"
-            " there. Leave the section vector_store out, or take the provider pgvector with the"
-            " connection_string postgresql://user@host/database where they are to be on a server;"
-            " `agent-memory migrate` turns search by meaning on"
+            f"vector_store.provider is {store.provider!r}: vectors are stored and searched"
+            " next to their memories, in the agent's SQLite file or in PostgreSQL. Leave the"
+            " section vector_store out, or use the provider pgvector with the"
+            " connection_string postgresql://user@host/database to keep them on a server;"
+            " `agent-memory migrate` turns on search by meaning"
         )
     here = ("sqlite",) if store is None else _DATABASES
     if graph.enabled and graph.provider not in (None, *here):
         raise ConfigurationError(
-            f"graph_store.provider is {graph.provider!r:.80}: entities and relationships live"
-            " where the memories do. Leave provider and connection_string out"
+            f"graph_store.provider is {graph.provider!r:.80}: entities and relationships are"
+            " stored with the memories. Leave provider and connection_string out"
         )
     if graph.enabled and graph.connection_string is not None:
         raise ConfigurationError(
-            "graph_store.connection_string is set: entities and relationships live where the"
-            " memories do. Leave it out"
+            "graph_store.connection_string is set: entities and relationships are stored with"
+            " the memories. Leave it out"
         )
 
 
@@ -175,8 +175,8 @@ def store_root(config: SystemConfig, environ: Mapping[str, str] | None = None) -
     url = store.resolved("connection_string", environ)
     if url is None or url.partition("://")[0] not in POSTGRES_SCHEMES:
         raise ConfigurationError(
-            f"vector_store.connection_string must name a database, as {_EXAMPLE}, where the"
-            f" provider is {store.provider!r}"
+            f"vector_store.connection_string must name a database, such as {_EXAMPLE}, when"
+            f" the provider is {store.provider!r}"
         )
     in_address = dict(parse_qsl(url.partition("?")[2], keep_blank_values=True))
     options = {}
@@ -190,7 +190,7 @@ def store_root(config: SystemConfig, environ: Mapping[str, str] | None = None) -
         if name in in_address:
             raise ConfigurationError(
                 f"vector_store.{setting} is {getattr(store, setting)!r:.80}, and the"
-                f" connection_string has {name}= already: leave one of them out"
+                f" connection_string already has {name}=: leave one of them out"
             )
         options[name] = value
     if options:
@@ -207,18 +207,18 @@ def _refuse_foreign_settings(store: VectorStoreConfig, embedder: EmbedderConfig 
             is_secret = name == "api_key" or "@" in str(value)
             raise ConfigurationError(
                 f"vector_store.{name} is {'set' if is_secret else f'{value!r:.80}'}: with the"
-                f" provider {store.provider!r} all of it stands in connection_string, as {_EXAMPLE}"
+                f" provider {store.provider!r}, put it into the connection_string, such as"
+                f" {_EXAMPLE}"
             )
     if store.distance_metric != "cosine":
         raise ConfigurationError(
-            f"vector_store.distance_metric is {store.distance_metric!r}: vectors are compared by"
-            " 'cosine' here"
+            f"vector_store.distance_metric is {store.distance_metric!r}: only 'cosine' is supported"
         )
     size = None if embedder is None else embedder.dimensions
     if "vector_size" in store.model_fields_set and size not in (None, store.vector_size):
         raise ConfigurationError(
-            f"vector_store.vector_size is {store.vector_size}, and embedder.dimensions {size}: the"
-            " embedder says how long vectors are, so leave vector_size out"
+            f"vector_store.vector_size is {store.vector_size}, and embedder.dimensions"
+            f" {size}: the embedder decides the size of vectors, so leave vector_size out"
         )
 
 
@@ -275,7 +275,9 @@ def _content(path: Path) -> bytes:
     except (StorageError, ValueError) as error:  # a NUL in a path is a ValueError
         raise ConfigurationError(f"the settings cannot be read: {error}") from error
     if len(content) > MAX_CONFIG_BYTES:
-        raise ConfigurationError(f"{path}: is longer than {MAX_CONFIG_BYTES:,} bytes: no settings")
+        raise ConfigurationError(
+            f"{path}: is longer than {MAX_CONFIG_BYTES:,} bytes: this is not a settings file"
+        )
     return content
 
 
@@ -327,7 +329,7 @@ def _describe_faults(
         loc = fault["loc"]
         name = ".".join(map(str, loc))
         if fault["type"] == "extra_forbidden":
-            yield f"{name:.150}: there is no such setting: {_nearest(loc)}"
+            yield f"{name:.150}: unknown setting: {_nearest(loc)}"
             continue
         source = ""
         if len(loc) == 2 and loc[0] == "llm" and loc[1] in from_outside:
@@ -342,7 +344,7 @@ def _nearest(loc: tuple[str | int, ...]) -> str:
     section: type[BaseModel] = SystemConfig if len(loc) == 1 else _SECTIONS[str(loc[0])]
     names = list(section.model_fields)
     (nearest, *_) = get_close_matches(str(loc[-1]).lower(), names, n=1, cutoff=0.0)
-    return f"did you mean {nearest!r}? There are {', '.join(names)}"
+    return f"did you mean {nearest!r}? The settings are {', '.join(names)}"
 
 
 def _show(value: object) -> object:

@@ -129,12 +129,13 @@ class TransferVerbs(OpenMemory):
         notes = []
         if format not in (*_WHOLE, *_SETTINGS) and self.graph.entities(limit=1):
             notes.append(
-                "the graph has no place in this format: `graph export` writes it, `store` has it"
+                "this format has no place for the graph: use `graph export`, or the format `store`"
             )
         if format not in ("sqlite", *_SETTINGS) and (names := self._store.foreign_columns()):
             columns = ", ".join(names)
             notes.append(
-                f"columns that were added by hand are left out, `sqlite` has them: {columns}"
+                "columns that were added by hand are not exported (the format `sqlite` has"
+                f" them): {columns}"
             )
         return notes
 
@@ -243,7 +244,7 @@ class TransferVerbs(OpenMemory):
         """
         address = paths.agent_address(self.agent_id, root)
         if address == self._store.address:
-            raise ValidationError.of("root", "is where the memory is already", str(root))
+            raise ValidationError.of("root", "is where the memory already is", str(root))
         return self._store.transfer.move(address, progress=progress or (lambda _done, _of: None))
 
     def _source_of(
@@ -255,7 +256,7 @@ class TransferVerbs(OpenMemory):
 
         if isinstance(path, str) and is_server(path):
             if format not in (None, "langgraph"):
-                message = "of a server only LangGraph's PostgresStore is read: leave it out"
+                message = "only LangGraph's PostgresStore can be read from a server: leave it out"
                 raise ValidationError.of("format", message, format)
             return server_address(path), registry.reader("langgraph")
         place = Path(check_existing_path(path))
@@ -273,7 +274,7 @@ class TransferVerbs(OpenMemory):
 
         if not isinstance(chosen, Conversations):
             if raw:
-                message = f"is for conversations, and {place} is of the format {chosen.name}"
+                message = f"is for conversations, and {place} has the format {chosen.name}"
                 raise ValidationError.of("raw", f"{message}: leave it out", raw)
             if isinstance(place, ServerAddress):
                 from agent_memory.api.peer_databases import entries_on_server  # noqa: PLC0415
@@ -281,7 +282,7 @@ class TransferVerbs(OpenMemory):
                 return entries_on_server(place)
             return chosen.read(place)
         if isinstance(place, ServerAddress):
-            raise TypeError("no conversations are read from a server")
+            raise TypeError("conversations cannot be read from a server")
         if raw:
             return chosen.read(place)
         from agent_memory.api.conversation_import import facts_of  # noqa: PLC0415 - seldom used

@@ -69,7 +69,7 @@ def configure(session: Session, /, name: str | None, value: str | None) -> None:
       agent-memory --agent bob configure categories '["incident", "contact"]'
     """
     if name is not None and value is None:
-        raise click.UsageError(f"give {name} a value")
+        raise click.UsageError(f"give a value for {name}")
     with session.open() as memory:
         settings = memory.configure(**({} if name is None else {name: _read(value or "")}))
     emit(settings, text=details_text(settings))
@@ -141,7 +141,9 @@ def backup(session: Session, /, destination: str | None, force: bool) -> None:
       agent-memory --agent bob backup /mnt/safe/bob.db
     """
     if destination == "-":
-        raise click.UsageError("a backup is a file: name one; `export --format sqlite` has stdout")
+        raise click.UsageError(
+            "a backup is a file: give its path; `export --format sqlite` can write to stdout"
+        )
     with session.open() as memory:
         path = memory.backup(destination, overwrite=force)
     emit({"path": str(path)}, text=str(path))
@@ -190,9 +192,9 @@ def restore(session: Session, /, backup: str, yes: bool) -> None:
         before_replacing=partial(confirm, question, yes=yes, otherwise="nothing was changed"),
     )
     text = f"restored {done.memory_count:,} memories from {done.backup}"
-    text += f"; what was there is {done.replaced}" if done.replaced else ""
-    text += f"; {done.rejected:,} hold a rejected value" if done.rejected else ""
-    text += f"; {done.erased:,} that were erased since are left out" if done.erased else ""
+    text += f"; the previous file is {done.replaced}" if done.replaced else ""
+    text += f"; {done.rejected:,} contain a rejected value" if done.rejected else ""
+    text += f"; {done.erased:,} erased since then were skipped" if done.erased else ""
     if not done.rejections_kept:
-        text += "; what was rejected or erased since that backup could not be read"
+        text += "; rejections and erasures since that backup could not be read"
     emit(done, text=text)

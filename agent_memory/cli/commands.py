@@ -33,7 +33,7 @@ from agent_memory.models.limits import AGENT_VARIABLE, ROOT_VARIABLE
 
 _OF_CLICK: Final = (click.exceptions.Abort, click.ClickException)
 _INTERRUPTED: Final = "interrupted: nothing was left half done"
-_DEBUG_HINT: Final = "this is a fault of agent-memory: run it again with --debug and report it"
+_DEBUG_HINT: Final = "this is a bug in agent-memory: run it again with --debug and report it"
 
 
 _EPILOG = """\b

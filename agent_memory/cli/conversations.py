@@ -67,7 +67,10 @@ def add(session: Session, /, source: str, **options: Any) -> None:
         answer = memory.add(transcript, llm=llm, **arguments)
     problems = list(answer.metadata.problems or ())
     if answer.metadata.passed_over:
-        problems.append(f"{answer.metadata.passed_over} messages or parts are no speech")
+        problems.append(
+            f"{answer.metadata.passed_over} messages or parts were skipped, as they are not"
+            " dialogue"
+        )
     for problem in problems:
         click.echo(f"note: {safe(problem)}", err=True)
     emit(answer, text=added_text(answer, foreseen=arguments["dry_run"]))
@@ -122,12 +125,12 @@ def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes
     """
     with session.open(to_write=True) as memory:
         if not user_id and not run_id:
-            raise click.UsageError("say whose: --user or --run; `reset` deletes everything")
+            raise click.UsageError("give --user or --run; `reset` deletes everything")
         count = memory.count(filters={"user_id": user_id, "run_id": run_id, "archived": None})
         if count:
             confirm(f"Delete {count} memories?", yes=yes, otherwise="nothing was deleted")
         gone = memory.delete_all(user_id=user_id, run_id=run_id) if count else []
-    text = "no memory is like that: nothing was deleted"
+    text = "no memory matches: nothing was deleted"
     if gone:  # otherwise `undo` would revert an earlier change
         text = f"deleted {len(gone)} memories: `undo` brings them back"
     emit({"deleted": [memory.id for memory in gone]}, text=text)
@@ -164,7 +167,9 @@ def _refuse_unknown(
             message = f"there is no review {number}: nothing was decided; `review` lists them"
             raise ValidationError.of("review_id", message, number)
         if number in approve and number in dismiss:
-            raise click.UsageError(f"review {number} is to be approved and dismissed: choose")
+            raise click.UsageError(
+                f"review {number} cannot be both approved and dismissed: choose one"
+            )
 
 
 @contextlib.contextmanager
@@ -188,7 +193,7 @@ def _text_of(source: str) -> str:
         data = stdin_bytes().read() if source == "-" else Path(source).read_bytes()
         return data.decode("utf-8-sig")
     except FileNotFoundError as error:
-        problem = f"there is no file {source!r}. A text itself comes by -: echo TEXT | … add -"
+        problem = f"no such file: {source!r}. To add a text itself, use -: echo TEXT | … add -"
         raise click.BadParameter(problem, param_hint="FILE") from error
     except (OSError, UnicodeDecodeError) as error:
         raise click.BadParameter(f"{source} cannot be read: {error}", param_hint="FILE") from error

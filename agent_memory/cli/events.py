@@ -17,7 +17,8 @@ from agent_memory.cli.render import emit
 from agent_memory.cli.tables import safe
 
 _OFF: Final = (
-    "nothing is written: `agent-memory configure event_log brief` changes that (`full`: with texts)"
+    "events are not recorded: `agent-memory configure event_log brief` turns that on (`full`:"
+    " with texts)"
 )
 
 

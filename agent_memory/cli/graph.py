@@ -254,14 +254,14 @@ def _neighbours_text(neighbourhood: Neighbourhood) -> str:
         for neighbour in neighbourhood.neighbours
     ]
     shown = table(("steps", "type", "name"), rows)
-    more = "\nthere is more than was looked at" if neighbourhood.truncated else ""
+    more = "\nthere is more, which was not searched" if neighbourhood.truncated else ""
     return f"{shown}\n{_edges_text(neighbourhood.edges)}{more}"
 
 
 def _path_text(path: GraphPath, max_depth: int) -> str:
     if not path:
-        more = ", but there is more than was looked at" if path.truncated else ""
-        return f"no way of up to {max_depth} steps{more}"
+        more = ", but not everything was searched" if path.truncated else ""
+        return f"no path of up to {max_depth} steps{more}"
     if not path.edges:
         return path.names[0]
     lines = []

@@ -59,7 +59,7 @@ def answer_text(outcome: Results, query: str) -> str:
     if metadata.explanation and not hits:
         lines[0] += f": {metadata.explanation}"
     if metadata.near_misses:
-        lines.append("nearly:")
+        lines.append("near misses:")
         lines += [
             f"  {clip(miss.content, 60)}  [{miss.memory_id}: {miss.reason}]"
             for miss in metadata.near_misses
@@ -108,10 +108,10 @@ def _explanation(memory_id: str, score: ScoreExplanation) -> list[str]:
     return [
         memory_id,
         f"  evidence {score.evidence:.2f} = {total}{cosine}",
-        f"  beside the best {score.relative:.2f}, which {sign} the gate {score.gate:.2f}",
+        f"  relative to the best {score.relative:.2f}, which {sign} the gate {score.gate:.2f}",
         f"  similarity {similarity:.2f} = {score.relative:.2f} x strength {score.strength:.2f}",
         f"  score {final:.2f} = similarity x freshness {fresh} x access boost {boost}",
-        *(["  in a place kept for the nearest by meaning"] if score.has_kept_place else []),
+        *(["  in a place reserved for the closest in meaning"] if score.has_kept_place else []),
         *(f"  has {variant!r} for {asked!r}" for asked, variant in score.variants.items()),
     ]
 
@@ -127,7 +127,7 @@ def memory_cells(memory: AnyMemory, *, repeats: int = 0) -> tuple[str, str, str,
 def memories_text(memories: Sequence[AnyMemory], filters: Mapping[str, Any]) -> str:
     """Show memories, one per line; ``filters`` are those that selected them."""
     if not memories:
-        return "no memories that pass the filters" if filters else "no memories"
+        return "no memories match the filters" if filters else "no memories"
     return table(
         ("id", "date", "category", "content"), [memory_cells(memory) for memory in memories]
     )

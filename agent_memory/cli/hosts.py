@@ -176,7 +176,11 @@ def _doctor_text(report: dict[str, Any]) -> str:
     else:
         lines.append("no hook has run yet")
     memory = report["memory"]
-    unknown = "damage is its server's to find" if memory["memory_count"] else "nothing stored yet"
+    unknown = (
+        "not checked for damage, which its server does"
+        if memory["memory_count"]
+        else "nothing stored yet"
+    )
     sound = {True: "sound", False: "NOT sound", None: unknown}[memory["sound"]]
     embedder = memory["embedder"] or "none: searches are by keyword"
     if memory["memory_count"] is None:

@@ -59,7 +59,7 @@ def unarchive(session: Session, /, memory_ids: tuple[str, ...]) -> None:
     """
     with session.open() as memory:
         changed = memory.unarchive(memory_ids)
-    text = "\n".join(f"{memory.id} is back" for memory in changed)
+    text = "\n".join(f"unarchived {memory.id}" for memory in changed)
     emit({"memories": changed}, text=text)
 
 
@@ -106,7 +106,7 @@ def undo(session: Session, /, change: int | None, review: int | None) -> None:
     named = ", ".join(done.memory_ids[:3]) + (", …" if count > 3 else "")
     text = f"undid {done.verb} of {count:,} {'memory' if count == 1 else 'memories'}: {named}"
     if not done.change_ids:  # the change was only a question for review, or a decision on one
-        text = f"undid {done.verb}: no memory changed, `review` shows what is in question"
+        text = f"undid {done.verb}: no memory changed, `review` shows what is under review"
     emit(done, text=text)
 
 
@@ -165,11 +165,11 @@ def erase(
     filters = filters_of(options)
     criteria = {name for name, value in filters.items() if value and name != "tags_match"}
     if bool(memory_ids) + bool(criteria) + finish != 1:
-        raise click.UsageError("give IDs, or options that describe the memories, or --finish")
+        raise click.UsageError("give IDs, filters or --finish")
     with session.open(to_write=True) as memory:
         if finish:
             memory.finish_erasing()
-            emit({"finished": True}, text="the file was written anew")
+            emit({"finished": True}, text="the file was rewritten")
             return
         _confirm_erasure(len(memory_ids) or _count(memory, filters), yes=yes)
         described = None if memory_ids else filters
@@ -183,13 +183,13 @@ def erase(
 def _confirm_erasure(count: int, *, yes: bool) -> None:
     confirm(f"Erase {count:,} memories for good?", yes=yes, otherwise="nothing was erased")
     if sys.stderr.isatty():
-        click.echo("erasing, and looking through the bytes of the file…", err=True)
+        click.echo("erasing, then searching the bytes of the file…", err=True)
 
 
 def _count(memory: AgentMemory, filters: dict[str, Any]) -> int:
     count = memory.count(filters={"archived": None, **filters})
     if not count:
-        raise ValidationError.of("erase", "no memory is like that: nothing was erased", filters)
+        raise ValidationError.of("erase", "no memory matches: nothing was erased", filters)
     return count
 
 
@@ -241,7 +241,7 @@ def _reject(memory: AgentMemory, value: str, reason: str | None) -> None:
     holders = memory.holders(value)
     message = f"rejected: number {rejection.rejection_id}"
     if holders:
-        message += f"\n{len(holders):,} memories hold it: {' '.join(holders[:10])}"
+        message += f"\n{len(holders):,} memories contain it: {' '.join(holders[:10])}"
     data = {"rejection": rejection, "holders": holders}
     emit(data, text=message)
 

@@ -55,11 +55,11 @@ def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> Non
         if dry_run:
             emit(plan, text=_plan_text(plan))
             return
-        confirm(f"{_plan_text(plan)}\nGo on?", yes=yes, otherwise="nothing was changed")
+        confirm(f"{_plan_text(plan)}\nContinue?", yes=yes, otherwise="nothing was changed")
         done = _with_bar(memory, embedder, plan)
     is_new = plan.to_embed or plan.current_backend is StorageBackend.FILE
     text = f"{done.vectors_stored:,} memories are found by meaning too ({plan.model})"
-    text = f"done: {text}" if is_new else f"there was nothing to do: {text} already"
+    text = f"done: {text}" if is_new else f"nothing to do: {text} already"
     emit(done, text="\n".join([text, *map(safe, done.errors)]))
 
 
@@ -76,10 +76,9 @@ def _plan_text(plan: MigrationPlan) -> str:
     price = "nothing" if not dollars else f"${dollars:.2f}" if dollars >= 0.01 else "under a cent"
     return (
         f"{plan.memory_count:,} memories, of which {plan.to_embed:,} are to be embedded by"
-        f" {plan.embedder} ({plan.model}, {plan.dimensions} numbers each)\n"
-        f"about {plan.estimated_tokens:,} tokens, {plan.estimated_duration_seconds:,.0f} s;"
-        f" it costs {price}\n"
-        f"backup: {plan.backup_path or 'none, of a database'}"
+        f" {plan.embedder} ({plan.model}, {plan.dimensions} numbers each)\nabout"
+        f" {plan.estimated_tokens:,} tokens, {plan.estimated_duration_seconds:,.0f} s; it"
+        f" costs {price}\nbackup: {plan.backup_path or 'none, for a database'}"
     )
 
 

@@ -195,8 +195,8 @@ class Session:
                 f"agent {self.agent!r} has no memories yet: there is no {address}. "
                 + (
                     import_advice(address)
-                    or "`agent-memory store` makes it;"
-                    " `agent-memory agents` lists the existing ones"
+                    or "`agent-memory store` creates it; `agent-memory agents` lists the"
+                    " existing ones"
                 )
             )
 
@@ -211,7 +211,7 @@ class Session:
         """Return the chosen file. Raises ``ConfigurationError`` for a database."""
         address = self.address()
         if not isinstance(address, Path):
-            raise ConfigurationError(f"{address} is in a database, and no file")
+            raise ConfigurationError(f"{address} is in a database, not a file")
         return address
 
     def address(self) -> Address:
@@ -365,11 +365,11 @@ class JsonObject(_JsonType):
         try:
             mapping = json.loads(str(value), object_pairs_hook=object_of)
         except ValidationError as error:  # a duplicate key: json would silently keep the last
-            self.fail(f"what was given {error}", param, ctx)
+            self.fail(f"the value {error}", param, ctx)
         except (ValueError, RecursionError) as error:
-            self.fail(f"what was given is not JSON: {error}", param, ctx)
+            self.fail(f"the value is not JSON: {error}", param, ctx)
         if not isinstance(mapping, dict):
-            self.fail("what was given is not a JSON object such as {...}", param, ctx)
+            self.fail("the value is not a JSON object such as {...}", param, ctx)
         return mapping
 
 
@@ -378,7 +378,10 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError(f"give --yes: there is nobody to ask. {question.splitlines()[0]}")
+        raise click.UsageError(
+            "give --yes: stdin is not a terminal, so the question cannot be asked."
+            f" {question.splitlines()[0]}"
+        )
     if not ask(question):
         raise click.ClickException(otherwise)
 
@@ -392,7 +395,9 @@ def ask(question: str) -> bool:
     answer = sys.stdin.readline()
     if not answer and not sys.stdin.isatty():
         click.echo(err=True)
-        raise click.UsageError("give --yes: there is nobody to ask")
+        raise click.UsageError(
+            "give --yes: stdin is not a terminal, so the question cannot be asked"
+        )
     if not answer:
         raise click.Abort
     return answer.strip().lower() in ("y", "yes")

@@ -97,7 +97,7 @@ def _panels(statistics: MemoryStatistics) -> Iterator[tuple[str, list[_Named], b
     if any(recalls.searches):
         pairs = zip(recalls.searches, recalls.unanswered, strict=True)
         answered = [max(0, searches - unanswered) for searches, unanswered in pairs]
-        yield "Searches", [("answered", answered), ("in vain", recalls.unanswered)], False
+        yield "Searches", [("answered", answered), ("unanswered", recalls.unanswered)], False
     if any(recalls.tokens):
         yield "Tokens given to models, estimated", [("tokens", recalls.tokens)], False
 
@@ -111,7 +111,7 @@ def _spoken(statistics: MemoryStatistics) -> str:
     searches = sum(statistics.recalls.searches)
     return (
         f"By category: {', '.join(counts) or 'none'}. {searches:,} searches,"
-        f" {sum(statistics.recalls.unanswered):,} of them in vain."
+        f" {sum(statistics.recalls.unanswered):,} of them unanswered."
     )
 
 

@@ -65,14 +65,14 @@ def tidy_text(report: TidyReport) -> str:
 def secrets_text(all_secrets: Sequence[FoundSecrets]) -> str:
     """Show which memories seem to contain secrets, and what can be done about it."""
     if not all_secrets:
-        return "no memory looks like it holds a secret"
+        return "no memory seems to contain a secret"
     rows = [
         (secrets.memory_id, ", ".join(secrets.kinds), ", ".join(secrets.fields))
         for secrets in all_secrets
     ]
     advice = (
-        "change the secret where it is used; `erase ID` removes a memory for good, `reject` keeps a"
-        " value out, `configure on_secret mask` masks what comes"
+        "change the secret where it is used; `erase ID` removes a memory for good, `reject`"
+        " keeps a value out, `configure on_secret mask` masks new ones"
     )
     return f"{table(('id', 'looks like', 'in'), rows)}\n{len(all_secrets):,} found: {advice}"
 
@@ -102,19 +102,19 @@ def receipt_text(receipt: ErasureReceipt) -> str:
     looked = f"{receipt.bytes_scanned:,} bytes of {files}"
     lines = [
         f"erased: {removed}, {receipt.embeddings:,} vectors",
-        f"looked through {looked}: {'nothing' if receipt.clean else 'something'} is left",
+        f"searched {looked}: {'nothing' if receipt.clean else 'something'} is left",
     ]
     lines += [f"left: {safe(text)}" for text in receipt.found]
     lines += [
         f"the operator of the database may still have it in {text}" for text in receipt.beyond
     ]
     for copy in receipt.backups:
-        state = "erased" if copy.erased else "still holds it" if copy.found else "untouched"
+        state = "erased" if copy.erased else "still contains it" if copy.found else "untouched"
         lines.append(f"{copy.path}: {state}" + (f" ({copy.problem})" if copy.problem else ""))
     if not receipt.with_backups and any(copy.found for copy in receipt.backups):
-        lines.append("--backups erases from these too, once more given the same IDs")
+        lines.append("run it again with the same IDs and --backups to erase from these too")
     if receipt.also_in:
-        lines.append(f"other memories say a piece of it: {' '.join(receipt.also_in[:10])}")
+        lines.append(f"other memories contain part of it: {' '.join(receipt.also_in[:10])}")
     return "\n".join(lines)
 
 
@@ -126,16 +126,16 @@ def import_text(report: ImportReport) -> str:
         (report.same, "same"),
         (report.kept, "kept as they were"),
         (report.refused, "refused"),
-        (report.erased, "left out, as erased"),
+        (report.erased, "skipped, as erased"),
     ]
     outcome = ", ".join(f"{count:,} {word}" for count, word in counts if count)
-    outcome = outcome or ("settings" if report.settings else "no memories in it")
+    outcome = outcome or ("settings" if report.settings else "no memories")
     lines = [f"{report.format}: {outcome}" + (" (nothing was changed)" if report.dry_run else "")]
     lines += [f"setting {name}: {value}" for name, value in report.settings.items()]
     for notes, count, word in (
         (report.refusals, report.refused, "refused"),
         (report.repairs, report.repaired, "repaired"),
-        (report.erasures, report.erased, "left out"),
+        (report.erasures, report.erased, "skipped"),
     ):
         lines += [
             safe(": ".join(filter(None, (word, note.place, note.message))), one_line=True)
@@ -164,23 +164,23 @@ def added_text(answer: AddMemoryResponse, *, foreseen: bool) -> str:
     verb = "that would be done" if foreseen else "done"
     by = f", by {how.decided_by}" if how.decided_by else ""
     if how.facts_extracted and not (how.operations_performed or how.reviews or how.problems):
-        by += ": what they say is known"
+        by += ": already known"
     lines.append(f"facts: {how.facts_extracted}, operations {verb}: {how.operations_performed}{by}")
     if how.reviews:
-        lines.append(f"{len(how.reviews)} in question: `agent-memory review` lists them")
+        lines.append(f"{len(how.reviews)} under review: `agent-memory review` lists them")
     return "\n".join(lines)
 
 
 def reviews_text(reviews: Sequence[Review]) -> str:
     """Return the memories under review, each with the reason."""
     if not reviews:
-        return "no memory is in question"
+        return "no memory is under review"
     lines = []
     for review in reviews:
         sure = "" if review.confidence is None else f" ({review.confidence:.0%} sure)"
         lines.append(f"{review.review_id}. {review.memory_id}  {review.content}{sure}")
         if review.replaced_by:
-            lines.append(f"   said otherwise by {review.replaced_by}")
+            lines.append(f"   contradicted by {review.replaced_by}")
         if review.reasoning:
             lines.append(f"   because: {review.reasoning}")
     return "\n".join(lines)
@@ -216,8 +216,8 @@ def duplicate_text(duplicate: Duplicate, memory_id: str) -> str:
         return f"similar to {earlier}: if this corrects it, `update` that one"
     if memory_id != duplicate.memory_id:
         return f"{duplicate.grade} duplicate of {earlier}: both are kept"
-    why = ", which was recalled just now" if duplicate.recalled_at else ""
-    return f"{duplicate.grade} duplicate of {earlier}{why}: not stored anew"
+    why = ", which was just recalled" if duplicate.recalled_at else ""
+    return f"{duplicate.grade} duplicate of {earlier}{why}: not stored again"
 
 
 def duplicates_text(duplicates: Sequence[Duplicate]) -> str:
@@ -304,6 +304,6 @@ def secret_text(secrets: FoundSecrets) -> str:
     if secrets.decision == OnSecret.MASK:
         return f"{secrets.memory_id}: masked {secrets}"
     return (
-        f"{secrets.memory_id} looks like it holds a secret ({secrets}): stored as it is;"
-        f" `erase {secrets.memory_id}` removes it, `configure on_secret mask` masks such"
+        f"{secrets.memory_id} seems to contain a secret ({secrets}): stored as it is; `erase"
+        f" {secrets.memory_id}` removes it, `configure on_secret mask` masks new ones"
     )

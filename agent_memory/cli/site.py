@@ -84,7 +84,7 @@ def _own_pages(folder: Path) -> set[Path]:
     pages = {path for path in folder.glob("*.html") if _OWN in path.read_text("utf-8", "replace")}
     if folder / f"{_FRONT}.html" in pages:
         return pages
-    message = f"{folder} holds other files: name a folder that is empty or not there yet"
+    message = f"{folder} has other files: give an empty or new folder"
     raise ValidationError.of("html", message, str(folder))
 
 

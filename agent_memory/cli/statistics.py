@@ -81,7 +81,7 @@ def _text(statistics: MemoryStatistics, session: Session, plot: str | None) -> s
         ),
         _section("growth", _growth(statistics)),
         _section("recalls", _recalls(statistics)),
-        _section("asked in vain", _gaps(statistics)),
+        _section("unanswered questions", _gaps(statistics)),
         _section("most recalled", _most_recalled(statistics)),
         _section("counts", _counts(statistics)),
         _section("recommended", _recommended(statistics, session)),
@@ -168,7 +168,7 @@ def _recalls(statistics: MemoryStatistics) -> Iterator[str]:
         if any(numbers)
     ]
     if rows:
-        headings = (statistics.period_unit, "searches", "in vain", "memories", "tokens")
+        headings = (statistics.period_unit, "searches", "unanswered", "memories", "tokens")
         yield table(headings, rows)
         yield f"{recalls.memories_per_day:,.1f} memories a day"
     if recalls.event_log == "off":
@@ -205,8 +205,8 @@ def _counts(statistics: MemoryStatistics) -> Iterator[str]:
     rows = (
         (statistics.never_recalled_count, "never recalled, and 30 days old or more"),
         (statistics.old_answer_count, "answered often, and 90 days old or more"),
-        (statistics.contradiction_count, "in question: `review` lists them"),
-        (statistics.duplicate_count, "say what another one says: `duplicates` lists them"),
+        (statistics.contradiction_count, "under review: `review` lists them"),
+        (statistics.duplicate_count, "duplicates of another: `duplicates` lists them"),
         (statistics.archivable_count, "could be archived for their age or number"),
     )
     width = max(len(f"{count:,}") for count, _ in rows)

@@ -27,8 +27,8 @@ class StdoutUnwritable(click.ClickException):
 
     def __init__(self, error: OSError) -> None:
         super().__init__(
-            f"stdout cannot be written: {error.strerror or error} (what was changed before that is"
-            " changed, and only the answer is lost)"
+            f"stdout cannot be written: {error.strerror or error} (changes made before that"
+            " are kept, and only the output is lost)"
         )
 
 

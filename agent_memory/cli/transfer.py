@@ -92,7 +92,9 @@ def _unlike_its_name(path: str, name: str) -> list[str]:
     wanted = _NAMED_LIKE.get(Path(path).suffix.lower())
     if name != "store" or wanted is None:
         return []
-    return [f"{path} holds YAML, with everything in it; `--format {wanted}` fits its name"]
+    return [
+        f"{path} contains YAML, with everything in it; `--format {wanted}` would match its name"
+    ]
 
 
 def _with_rows(text: str | None, rows: Iterable[Format]) -> str:
@@ -204,8 +206,7 @@ def move(session: Session, /, destination: str) -> None:
         report = memory.move_to(destination, progress=bar)
     text = (
         f"moved {report.memories:,} memories of {report.agent_id} to {report.target}: all"
-        f" {report.rows:,} rows are the same\n{report.source} stays as it was: let nothing use it"
-        " any more"
+        f" {report.rows:,} rows are the same\n{report.source} is unchanged: stop using it"
     )
     emit(report, text=text)
 

@@ -172,11 +172,11 @@ def _read_items(
             items.append(item)
             numbers.append(line.number)
         elif skip_bad:
-            click.echo(f"line {line.number} was left out: {safe(reason)}", err=True)
+            click.echo(f"line {line.number} was skipped: {safe(reason)}", err=True)
             skipped.append({"line": line.number, "reason": reason})
         else:
             raise ValidationError.of(
-                f"line {line.number}", f"{reason}. Nothing was stored; --skip-bad leaves it out", ""
+                f"line {line.number}", f"{reason}. Nothing was stored; --skip-bad skips it", ""
             )
     return items, numbers, skipped
 
@@ -221,7 +221,7 @@ def _store_items(
                 reason = f"says the same as line {numbers[other]}: leave one of them out"
             message = f"line {numbers[first['loc'][0]]}: {reason}. Nothing was stored"
             raise DuplicateMemory(message, error.errors(), memory_id=error.memory_id) from error
-    text = f"stored {len(ids)} memories" + (f", left out {len(skipped)}" if skipped else "")
+    text = f"stored {len(ids)} memories" + (f", skipped {len(skipped)}" if skipped else "")
     data = {"memory_ids": ids, "skipped": skipped, "duplicates": listener.as_data()}
     noticed = secrets.heard(ids)
     emit(data, text=text, secrets=noticed)
@@ -266,7 +266,7 @@ def _fault(
         return str(error)
     content = item["content"]
     if "id" in item and taken.setdefault(item["id"], content) != content:
-        return f"id: {item['id']!r} has another content in an earlier line"
+        return f"id: {item['id']!r} has other content in an earlier line"
     return None
 
 
@@ -290,7 +290,7 @@ def update(session: Session, /, memory_id: str, on_secret: str | None, **options
     with session.open() as memory:
         changes = described(options, memory.get(memory_id))
         if not changes.keys() - {"if_version"}:
-            raise click.UsageError("say what to change: --content, --category, --tag, …")
+            raise click.UsageError("give what to change: --content, --category, --tag, …")
         secrets = _SecretListener(on_secret)
         changed = memory.update(memory_id, **changes, on_secret=secrets)
         noticed = secrets.heard([memory_id])
@@ -334,9 +334,9 @@ def promote(session: Session, /, memory_id: str) -> None:
     """
     with session.open() as memory:
         done = memory.promote(memory_id)
-        was_there = f"{memory_id} was in the scratchpad already, and stays there"
+        was_there = f"{memory_id} is already in the scratchpad"
         text = f"promoted {memory_id}" if done.promoted else was_there
-        text += f"; {done.evicted} made room" if done.evicted else ""
+        text += f"; {done.evicted} was removed to make room" if done.evicted else ""
         stored = None if done.promoted else memory.get(memory_id)
         if stored is not None and stored.archived:
             text = f"{memory_id} is archived: `unarchive` it first"

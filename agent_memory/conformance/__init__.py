@@ -223,7 +223,7 @@ def come_back_from_an_export(folder: Path, _: float) -> str:
         copy.import_(first)
         copy.export(second, format="store")
     if first.read_bytes() != second.read_bytes():
-        raise PromiseBroken("the second export is another one than the first")
+        raise PromiseBroken("the second export differs from the first")
     return f"{first.stat().st_size:,} bytes with history and graph came back the same"
 
 

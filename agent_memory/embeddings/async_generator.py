@@ -45,7 +45,7 @@ class EmbeddingGenerator:
     async def generate_batch(self, texts: list[str]) -> list[list[float]]:
         """Return the embeddings of texts, in order; raises as ``generate`` does."""
         if isinstance(texts, str):
-            raise ValidationError.of("texts", "give a list of texts", texts)
+            raise ValidationError.of("texts", "give a list of strings", texts)
         checked = [_checked(text, f"texts[{number}]") for number, text in enumerate(texts)]
         return [vector.tolist() for vector in await self._embed(checked)]
 
@@ -57,7 +57,7 @@ class EmbeddingGenerator:
 
 def _checked(text: object, field: str) -> str:
     if not isinstance(text, str):
-        raise ValidationError.of(field, "give a text", text)
+        raise ValidationError.of(field, "give a string", text)
     if not text.strip():
-        raise ValidationError.of(field, "give a text that is not empty", text)
+        raise ValidationError.of(field, "give a string that is not empty", text)
     return text

@@ -25,7 +25,7 @@ class EmbedderChain:
 
     def __init__(self, embedders: Sequence[Embedder]) -> None:
         if not embedders:
-            raise ConfigurationError("a chain of embedders needs one embedder at least")
+            raise ConfigurationError("a chain of embedders needs at least one embedder")
         # The user of the chain has a cache; another one here would only hold the vectors twice.
         self._members = [CheckedEmbedder(embedder, cache_size=0) for embedder in embedders]
         self._settled: tuple[str, int] | None = None
@@ -89,8 +89,8 @@ class EmbedderChain:
             )
         if not self._agree_on(model, dimensions):
             raise ConfigurationError(
-                f"the chain is settled on {self._settled}, and cannot embed for {model!r} with"
-                f" {dimensions} dimensions: make a chain of its own for that"
+                f"the chain already uses {self._settled}, and cannot embed for {model!r} with"
+                f" {dimensions} dimensions: create another chain for that"
             )
 
     def load(self) -> None:

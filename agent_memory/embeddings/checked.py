@@ -234,8 +234,8 @@ class CheckedEmbedder:
 
     def _unfit(self, fault: str) -> EmbeddingError:
         return EmbeddingError(
-            f"the embedder {self.name} (model {self.model}) answered with {fault:.200}:"
-            " nothing of this answer was used"
+            f"the embedder {self.name} (model {self.model}) returned {fault:.200}: the whole"
+            " answer was discarded"
         )
 
     def _misconfigured(self, attribute: str, value: object, wanted: str) -> ConfigurationError:
@@ -251,7 +251,7 @@ class CheckedEmbedder:
         model = self._read("model")
         if isinstance(model, str) and model.strip() and len(model) <= _MAX_NAME_LENGTH:
             return model
-        raise self._misconfigured("model", model, f"a text of 1 to {_MAX_NAME_LENGTH} characters")
+        raise self._misconfigured("model", model, f"a string of 1 to {_MAX_NAME_LENGTH} characters")
 
     def _read_dimensions(self) -> int:
         number = self._read("dimensions")

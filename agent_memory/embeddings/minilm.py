@@ -72,7 +72,7 @@ class MiniLMEmbedder:
 def create(option: str, _settings: EmbedderSettings) -> MiniLMEmbedder:
     """Return the embedder; there is one model, so its name takes no option."""
     if option:
-        raise ConfigurationError(f"minilm is one model: nothing follows its name, not {option!r}")
+        raise ConfigurationError(f"minilm is a single model: leave {option!r} out")
     return MiniLMEmbedder()
 
 

@@ -72,9 +72,7 @@ class MultilingualE5Embedder:
 def create(option: str, _settings: EmbedderSettings) -> MultilingualE5Embedder:
     """Return the embedder; there is one model, so its name takes no option."""
     if option:
-        raise ConfigurationError(
-            f"multilingual-e5 is one model: nothing follows its name, not {option!r:.100}"
-        )
+        raise ConfigurationError(f"multilingual-e5 is a single model: leave {option!r:.100} out")
     return MultilingualE5Embedder()
 
 

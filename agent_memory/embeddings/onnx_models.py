@@ -42,7 +42,7 @@ def weights_path(package: str, file: str, sha256: str) -> Path:
     with path.open("rb") as opened:
         if hashlib.file_digest(opened, "sha256").hexdigest() != sha256:
             raise ConfigurationError(
-                f"{path} is not the file that agent-memory knows: it embeds with that one alone"
+                f"{path} is not the model file that agent-memory knows, and no other is used"
             )
     return path
 

@@ -202,8 +202,9 @@ class OpenAIEmbedder:
         )
         return EmbeddingError(
             failure
-            or f"the service's answer for model {self._model} is no list of embeddings"
-            f" ({type(error).__name__}: {error!s:.200}): check the base_url, or try again later"
+            or f"the service's answer for model {self._model} is not a list of embeddings"
+            f" ({type(error).__name__}: {error!s:.200}): check the base_url, or try again"
+            " later"
         )
 
     def _make_client(self) -> openai.OpenAI:
@@ -260,8 +261,8 @@ def _fitting(asked: int, model: str) -> int:
         raise ConfigurationError(cannot_shorten(model, asked, own=own))
     if own and asked > own:
         raise ConfigurationError(
-            f"{model} has {own} dimensions at most, not {asked}: set embedding_dimensions"
-            f" ({DIMENSIONS_VARIABLE}) to a smaller number, or take another model"
+            f"{model} has at most {own} dimensions, not {asked}: set embedding_dimensions"
+            f" ({DIMENSIONS_VARIABLE}) to a smaller number, or use another model"
         )
     return 0 if model in _NEVER_SHORTENED else asked
 
@@ -286,13 +287,13 @@ def _in_order(response: CreateEmbeddingResponse, count: int, *, key: str) -> lis
     """Return the vectors in the order of their texts, by their ``index``."""
     if len(response.data) != count:
         raise EmbeddingError(
-            f"the service sent {len(response.data)} vectors for {count} texts: none was used"
+            f"the service sent {len(response.data)} vectors for {count} texts: none were used"
         )
     vectors = {item.index: item.embedding for item in response.data}
     if vectors.keys() != set(range(count)):
         shown = mask_key(repr(sorted(vectors)), key)
         raise EmbeddingError(
-            f"the service numbered the vectors of {count} texts {shown:.100}: none was used"
+            f"the service numbered the vectors of {count} texts {shown:.100}: none were used"
         )
     return [vectors[index] for index in range(count)]
 
@@ -305,7 +306,7 @@ def _clean_url(url: str) -> str:
         )
     if "?" in url or "#" in url:  # the client would append the rest of the path after them
         raise ConfigurationError(
-            "the base_url has a ? or #, and no request can be made with what follows it: leave it"
+            "the base_url has a ? or #, and what follows cannot be used in requests: leave it"
             " out (embedding_base_url, or OPENAI_BASE_URL); a key goes into embedding_api_key"
         )
     return url or _OPENAI_URL
@@ -329,6 +330,7 @@ def cannot_shorten(model: str, asked: int, *, own: int | None = None) -> str:
     """Return a message that a model has only vectors of its ``own`` length, and what to do."""
     has = "its own dimensions" if own is None else f"{own} dimensions"
     return (
-        f"model {model} has {has}, not {asked}: unset embedding_dimensions ({DIMENSIONS_VARIABLE}),"
-        " or take a model that can be shortened, such as text-embedding-3-small"
+        f"model {model} has {has}, not {asked}: unset embedding_dimensions"
+        f" ({DIMENSIONS_VARIABLE}), or use a model whose vectors can be shortened, such as"
+        " text-embedding-3-small"
     )

@@ -231,8 +231,7 @@ def _refuse_unknown(spec: str | Embedder) -> None:
     name = spec.strip().partition(":")[0]
     if name not in _OURS and name not in _third_parties():
         raise ConfigurationError(
-            f"there is no embedder {spec.strip()!r:.100}: the names are"
-            f" {', '.join(embedder_names())}"
+            f"unknown embedder {spec.strip()!r:.100}: use one of {', '.join(embedder_names())}"
         )
 
 
@@ -280,6 +279,7 @@ def _create_foreign(entry: EntryPoint, model: str | None) -> Embedder:
         ) from error
     if not callable(getattr(embedder, "embed", None)):
         raise ConfigurationError(
-            f"the embedder {entry.name} ({entry.value}) made {embedder!r:.100}, which has no embed"
+            f"the embedder {entry.name} ({entry.value}) created {embedder!r:.100}, which has"
+            " no `embed`"
         )
     return embedder  # type: ignore[no-any-return]  # as far as can be seen without calling it

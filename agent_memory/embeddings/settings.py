@@ -63,9 +63,7 @@ def text_setting(argument: str | None, variable: str, default: str = "") -> str:
     not shown.
     """
     if argument is not None and not isinstance(argument, str):
-        raise ConfigurationError(
-            f"what is given for {variable} is a {type(argument).__name__}: give a text"
-        )
+        raise ConfigurationError(f"{variable} is a {type(argument).__name__}: give a string")
     return (argument or "").strip() or os.environ.get(variable, "").strip() or default
 
 

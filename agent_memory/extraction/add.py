@@ -148,10 +148,12 @@ def _refuse_unknown_keys(stated: Mapping[str, Any]) -> None:
     for key in stated:
         meant = None if key in keys else _meant(str(key), keys)
         if meant is not None:
-            message = f"is no key of an Add Memory Request: did you mean {meant!r}?"
+            message = f"is not a key of an Add Memory Request: did you mean {meant!r}?"
             raise ValidationError.of(f"{key:.100}", message, stated[key])
         if is_request and key not in keys:
-            message = f"is no key of an Add Memory Request, which has messages, {', '.join(keys)}"
+            message = (
+                f"is not a key of an Add Memory Request: its keys are messages, {', '.join(keys)}"
+            )
             raise ValidationError.of(f"{key:.100}", f"{message}: leave it out", stated[key])
 
 
@@ -172,13 +174,15 @@ def _agreed(name: str, argument: Any, stated: Any) -> Any:  # noqa: ANN401 - of 
     """Return the value of an argument and the messages' own request, unless they disagree."""
     if argument is None or stated is None or argument == stated:
         return stated if argument is None else argument
-    message = f"is {stated!r:.100} in the messages' own request, and {argument!r:.100} beside it"
-    raise ValidationError.of(name, f"{message}: say one of them", stated)
+    message = (
+        f"is {stated!r:.100} in the messages' own request, but {argument!r:.100} as an argument"
+    )
+    raise ValidationError.of(name, f"{message}: give one of them", stated)
 
 
 def _refuse_session(request: AddRequest, agent_id: str) -> None:
     if request.agent_id not in (None, agent_id):
-        message = f"{request.agent_id!r:.120} is not {agent_id!r}, whose memories these are"
+        message = f"{request.agent_id!r:.120} is not {agent_id!r}, the agent of these memories"
         raise InvalidSession.of("agent_id", message, request.agent_id)
     ids = {
         "user_id": _ANYBODY if request.user_id is None else request.user_id,
@@ -196,7 +200,7 @@ def _fields(metadata: Mapping[str, Any], categories: Sequence[str]) -> dict[str,
     stated: dict[str, Any] = {name: rest.pop(name) for name in _OF_MEMORIES if name in rest}
     is_fit, problem = validate_record_metadata(rest)
     if not is_fit:
-        raise ValidationError.of("metadata", problem or "cannot be taken", metadata)
+        raise ValidationError.of("metadata", problem or "is invalid", metadata)
     category = stated.get("category")
     if isinstance(category, str) and category not in {*MemoryCategory, *categories}:
         rest[ORIGINAL_CATEGORY] = category
@@ -237,7 +241,7 @@ def _foreseen(decision: Decision, new: Container[str]) -> DecisionOutcome:
     content = decision.memory.content if decision.memory is not None else decision.seen
     if decision.in_review:
         about = repr(decision.seen) if decision.memory_id in new else decision.memory_id
-        problem = f"{decision.event} of {about} would be put in question: it is not sure enough"
+        problem = f"{decision.event} of {about} would be put under review: it is not certain enough"
         if decision.memory is not None:  # it has no id yet, and the memory under review stays
             return DecisionOutcome("ADD", None, content, problem=problem)
         return DecisionOutcome("NONE", decision.memory_id, content, problem=problem)

@@ -170,16 +170,16 @@ class DecisionChecks:
     # The four events --------------------------------------------------------------------------
 
     def _add(self, operation: OperationAnswer, about: Sequence[int]) -> None:
-        text, saying = self._saying(operation, about, otherwise="of what no fact says")
+        text, saying = self._saying(operation, about, otherwise="of a text that no fact supports")
         if saying and self._is_there(text):
-            self._refuse(operation, "of what another operation adds")
+            self._refuse(operation, "of a text that another operation adds")
         elif saying:
             self._take(operation, ADD, saying, text)
 
     def _update(
         self, operation: OperationAnswer, about: Sequence[int], memory: RelatedMemory
     ) -> None:
-        text, saying = self._saying(operation, about, otherwise="with what no fact says")
+        text, saying = self._saying(operation, about, otherwise="with a text that no fact supports")
         if not saying:
             return
         if not any(self._is_about(place, memory) for place in saying):
@@ -192,7 +192,7 @@ class DecisionChecks:
             facts = " ".join(self.facts[place].text for place in saying)
             fault = _fault_of(memory.text, text, facts)
             if fault:
-                self._report(operation, f"{fault}: both are kept, and somebody is asked")
+                self._report(operation, f"{fault}: both are kept, and a review is opened")
             self._take(operation, UPDATE, saying, text, memory, sure=sure, in_question=bool(fault))
 
     def _delete(
@@ -215,7 +215,7 @@ class DecisionChecks:
             self._take(operation, DELETE, asked or near, memory.text, memory, sure=sure)
         else:
             self._report(
-                operation, "brings nothing new: it became an UPDATE with what the fact says"
+                operation, "brings nothing new: it became an UPDATE with the text of the fact"
             )
             self._take(operation, UPDATE, new[:1], self.facts[new[0]].text, memory)
 
@@ -229,7 +229,7 @@ class DecisionChecks:
             candidates = [named] if named is not None else self._saying_the_same(place)
             memory = next((memory for memory in candidates if self._still_says(memory, fact)), None)
             if memory is None:
-                self._refuse(operation, "of a fact that no memory given says")
+                self._refuse(operation, "of a fact that none of the memories states")
             else:
                 self._take(operation, NONE, [place], memory.text, memory)
 
@@ -264,7 +264,7 @@ class DecisionChecks:
         is_sound, fault = validate_memory_content(text)
         saying = [place for place in about if is_sound and says(text, self.facts[place].text)]
         if not is_sound:
-            self._refuse(operation, f"with a text that no memory can have: {fault}")
+            self._refuse(operation, f"with an invalid text: {fault}")
         elif not saying:
             self._refuse(operation, otherwise)
         return text, saying
@@ -362,7 +362,7 @@ def _fault_of(old: str, new: str, facts: str) -> str:
     It must not drop a part that the facts do not mention, nor be about somebody else.
     """
     if people_of(old) != people_of(new):
-        return "is of somebody else than the memory"
+        return "is about somebody else than the memory"
     kept = stems(f"{new} {facts}")
     parts = [stems(clause) for sentence in sentences(old) for _, clause in clauses(sentence)]
     if len(parts) > 1 and any(part and part.isdisjoint(kept) for part in parts):

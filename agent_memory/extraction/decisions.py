@@ -88,9 +88,9 @@ class _Deciding:
         elif came is not None and came.answer is not None:
             self.answered += 1
             checks.take_answer(came.answer, places, related)
-            self._add_the_rest(places, "no decision about it can stand")
+            self._add_the_rest(places, "no decision about them is valid")
         else:
-            self._add_the_rest(places, "the model gave no decision to use")
+            self._add_the_rest(places, "the model gave no usable decision")
 
     def _add_the_rest(self, places: Sequence[int], why: str) -> None:
         count = self.checks.add_the_rest(places, why)

@@ -158,7 +158,7 @@ class _Asker:
             halves = piece[:middle], piece[middle:]
             return [fact for half in halves for fact in self.facts_of(half, came.attempts_left)]
         self.is_down = came.has_failed
-        return self._raw(piece, "failed" if self.is_down else "gave no facts to use")
+        return self._raw(piece, "failed" if self.is_down else "gave no usable facts")
 
     def _raw(self, piece: list[_Fragment], why: str) -> list[Fact]:
         """Return what was said, unchanged: a model that failed has filtered nothing."""
@@ -166,8 +166,8 @@ class _Asker:
         is_about_users = any(message.role is MessageRole.USER for message in self.messages)
         facts = _raw(users if is_about_users else piece)
         self.problems.append(
-            f"extraction: the model {why} for {len(piece)} messages:"
-            f" {len(facts)} sentences were taken as they were said"
+            f"extraction: the model {why} for {len(piece)} messages: {len(facts)} sentences"
+            " were kept as they were said"
         )
         return facts
 
@@ -183,11 +183,11 @@ class _Asker:
         for fact in answer.facts:
             text = " ".join(fact.text.split())
             if not sentences(text):
-                self.problems.append("extraction: an empty fact was left out")
+                self.problems.append("extraction: an empty fact was skipped")
                 continue
             form = exact_form(text)
             if form in echoes and form not in source_text:
-                self.problems.append("extraction: a fact that repeats the prompt was left out")
+                self.problems.append("extraction: a fact that repeats the prompt was skipped")
                 continue
             if len(text) > MAX_MEMORY_CONTENT_LENGTH:
                 self.problems.append(

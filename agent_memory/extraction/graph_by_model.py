@@ -117,11 +117,11 @@ def _sound(
         try:
             update = _update(values)
         except (PydanticValidationError, ValueError) as error:
-            problems.append(f"change {number} was left out: {_fault(error)}")
+            problems.append(f"change {number} was skipped: {_fault(error)}")
             continue
         key = _key(update.source, update.relationship, update.target, None)
         if update.action is GraphAction.DELETE and key not in edge_keys:
-            problems.append(f"change {number} was left out: it takes away what is not known")
+            problems.append(f"change {number} was skipped: it removes an unknown relationship")
             continue
         updates.setdefault((update.action.value, *key), update)
     return list(updates.values())
@@ -137,7 +137,7 @@ def _update(values: Mapping[str, Any]) -> GraphUpdate:
     ends = {"source": clean_name(update.source), "target": clean_name(update.target)}
     for name, end in ends.items():
         if end.lower() in _PRONOUNS:
-            raise ValueError(f"{name}: a pronoun names nothing")
+            raise ValueError(f"{name}: a pronoun is not a name")
     if name_key(ends["source"]) == name_key(ends["target"]):
         raise ValueError("target: is the same as the source")
     verbs = {"relationship": clean_relationship(update.relationship)}

@@ -94,7 +94,7 @@ def _take_values(source: object, transcript: Transcript) -> None:
 
 def _not_messages(value: object) -> ValidationError:
     return ValidationError.of(
-        "messages", "give a list of messages, each with role and content, or a text", value
+        "messages", "give a list of messages, each with role and content, or a string", value
     )
 
 
@@ -120,7 +120,7 @@ def _take_text(text: str, transcript: Transcript) -> None:
             return
         raise _not_json(error, error.lineno) from None
     except RecursionError:
-        raise ValidationError.of("messages", "the JSON is nested too deep", text) from None
+        raise ValidationError.of("messages", "the JSON is nested too deeply", text) from None
 
 
 def _json(text: str) -> Any:  # noqa: ANN401 - JSON data
@@ -147,7 +147,7 @@ def _take_lines(text: str, transcript: Transcript) -> None:
         except json.JSONDecodeError as error:
             transcript.leave_out(_not_json(error, number), place)
         except RecursionError:
-            deep = ValidationError.of("messages", f"{place}: nested too deep", line)
+            deep = ValidationError.of("messages", f"{place}: nested too deeply", line)
             transcript.leave_out(deep, place)
         else:
             transcript.take(value, place)

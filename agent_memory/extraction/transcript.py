@@ -66,7 +66,7 @@ class Transcript:
             raise error
         self.errors.append(error)
         where = " ".join(str(part) for part in at)
-        self.problems.append(f"{where} was left out: {error}")
+        self.problems.append(f"{where} was skipped: {error}")
 
     def _read(self, value: object, *at: str | int) -> None:
         if isinstance(value, Message):
@@ -76,7 +76,7 @@ class Transcript:
         if entry is None:
             where = " ".join(str(part) for part in at)
             kind = type(value).__name__
-            message = f"{where}: a {kind} is no message: give role and content"
+            message = f"{where}: a {kind} is not a message: give role and content"
             raise ValidationError.of("messages", message, value)
         fields, passed_over = _fields(entry)
         self.passed_over += passed_over
@@ -87,7 +87,7 @@ class Transcript:
         except pydantic.ValidationError as error:
             raise ValidationError.from_pydantic(error, at=at) from None
         except RecursionError:  # of a role: an enum shows the unknown value
-            message = f"{' '.join(str(part) for part in at)}: its role is nested too deep"
+            message = f"{' '.join(str(part) for part in at)}: its role is nested too deeply"
             raise ValidationError.of("messages", message, value) from None
 
 

@@ -32,7 +32,7 @@ _OF_EDGES: Final = {
 def refuse_target(place: Path) -> None:
     """Raise ``ValidationError`` for a path that no graph can be written to."""
     if not place.parent.is_dir() or (place.is_dir() and not place.is_symlink()):
-        message = f"{place} cannot be written: name a file in a directory that is there"
+        message = f"{place} cannot be written: name a file in an existing directory"
         raise ValidationError.of("path", message, str(place))
 
 

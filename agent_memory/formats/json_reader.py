@@ -51,7 +51,7 @@ def parse(text: str) -> Any:  # noqa: ANN401 - JSON data
         message = f"is not JSON: {error.msg} ({where}column {error.colno})"
         raise ValidationError(message) from error
     except RecursionError as error:
-        raise ValidationError("is nested too deep") from error
+        raise ValidationError("is nested too deeply") from error
 
 
 def read_items(file: BinaryIO, *, longest: int = MAX_ITEM) -> Iterator[JsonItem]:
@@ -207,7 +207,7 @@ class _Text:
                 if not self._is_cut(problem) or not self._grow():
                     self._refuse_at(problem.pos, problem.msg)
             except RecursionError:
-                self.refuse("is nested too deep")
+                self.refuse("is nested too deeply")
             else:
                 rest = _DIGITS.match(self._buffer, end)  # a number might continue in the next chunk
                 is_whole = rest is not None and rest.end() < len(self._buffer)
@@ -276,7 +276,7 @@ class _Text:
 
 
 def _twice(key: str) -> str:
-    return f"is not JSON: the key {key!r:.80} stands twice"
+    return f"is not JSON: the key {key!r:.80} occurs twice"
 
 
 def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -295,18 +295,18 @@ def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValidationError(f"is not JSON that can be kept: {text:.40} is too large a number")
+        raise ValidationError(f"is not JSON that can be stored: {text:.40} is too large a number")
     return number
 
 
 def _integer(text: str) -> int:
     if len(text) > _MAX_DIGITS:
-        raise ValidationError(f"is not JSON that can be kept: a number has {len(text):,} digits")
+        raise ValidationError(f"is not JSON that can be stored: a number has {len(text):,} digits")
     return int(text)
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise ValidationError(f"is not JSON: {name} is no number that JSON has")
+    raise ValidationError(f"is not JSON: {name} is not a JSON number")
 
 
 _STRICT: Final = JSONDecoder(

@@ -214,7 +214,7 @@ def _items(file: Path, root: Path) -> Iterator[ParsedItem]:
         with read_steadily(file) as opened:
             note = _taken_apart(opened.read().decode())
     except UnicodeDecodeError:
-        yield ParsedItem(place, None, "is not a text in UTF-8")
+        yield ParsedItem(place, None, "is not UTF-8 text")
         return
     except ValidationError as error:
         yield ParsedItem(place, None, str(error))
@@ -248,7 +248,7 @@ def _taken_apart(text: str) -> Note:
         # Claude Code writes descriptions unquoted, whatever they contain.
         data = dict(_PLAIN_LINE.findall(front[1]))
     if not isinstance(data, dict):
-        raise ValidationError("what stands between the lines of --- is no mapping")
+        raise ValidationError("the text between the --- lines is not a mapping")
     return Note({str(key): value for key, value in data.items()}, text[front.end() :])
 
 

@@ -127,7 +127,7 @@ def entries(items: Iterable[ParsedItem]) -> Iterator[Entry]:
             repairs: tuple[str, ...] = ()
             if named not in (None, agent_id):
                 _keep(fields, "agent_id", named)
-                repairs = (f"is of the agent {named!r:.80}, which its metadata says now",)
+                repairs = (f"belongs to agent {named!r:.80}, which is now in its metadata",)
         except ValidationError as error:
             yield Entry(Section.MEMORY, {}, item.place, str(error))
         else:
@@ -143,7 +143,7 @@ def _fields_of(value: object) -> dict[str, Any]:
     if isinstance(item.get("memory"), dict) and "content" not in item:
         item = item["memory"]  # a search result (A); its score was for one query
     if isinstance(item.get("messages"), list) and "content" not in item:
-        raise ValidationError("is a conversation, not a memory: `add` keeps what one says")
+        raise ValidationError("is a conversation, not a memory: use `add` to learn from it")
     metadata = item.get("metadata")
     if metadata is not None and not isinstance(metadata, dict):
         raise ValidationError(f"metadata: is a JSON {type(metadata).__name__}, not an object")
@@ -251,7 +251,7 @@ def _keep(fields: dict[str, Any], name: str, value: object) -> None:
         return
     metadata = dict(fields.get("metadata") or {})
     if name in metadata:
-        raise ValidationError(f"{name!r:.80} stands beside the metadata and in it: remove one")
+        raise ValidationError(f"{name!r:.80} is both beside the metadata and in it: remove one")
     fields["metadata"] = {**metadata, name: value}
 
 

@@ -126,7 +126,7 @@ def readable_names() -> tuple[str, ...]:
 def codec(name: str) -> Codec:
     """Return the codec with this name. Raises ``ValidationError`` that lists the names."""
     if isinstance(name, str) and name in PEERS:
-        message = f"{name!r} is only read: export in one of {', '.join(FORMATS)}"
+        message = f"{name!r} can only be imported: export in one of {', '.join(FORMATS)}"
         raise ValidationError.of("format", message, name)
     return cast("Codec", _loaded(name, FORMATS))
 
@@ -168,7 +168,7 @@ def recognise(path: Path) -> Reader:
             return loaded
     raise ValidationError(
         f"{path}: {_looks(sample)}. If it holds memories, name its format with --format:"
-        f" {', '.join(READABLE)}. `add` keeps what a conversation or a text says"
+        f" {', '.join(READABLE)}. use `add` to learn from a conversation or a text"
     )
 
 
@@ -192,7 +192,7 @@ def _sample(path: Path) -> Sample:
 def _looks(sample: Sample) -> str:
     """Say what something of an unknown format looks like."""
     if sample.is_folder:
-        return "is a folder without the files of a format that is known"
+        return "is a folder without the files of any known format"
     if not sample.text():
         return "is empty"
     for signature, verdict in _SIGNATURES:
@@ -212,6 +212,6 @@ def _looks_of_text(sample: Sample) -> str:
     if text.startswith("<"):
         return "looks like XML"
     if "\ufffd" in text[:-4]:
-        return "is not a text in UTF-8"
+        return "is not UTF-8 text"
     # A few characters show what was mistaken for a file of memories; more might show a secret.
-    return f"begins with {text[:16].splitlines()[0]!r}, which is not how a known format begins"
+    return f"begins with {text[:16].splitlines()[0]!r}, unlike any known format"

@@ -91,7 +91,10 @@ class ScratchpadYaml(Codec):
         )
         head = _head(source.agent_id, source.changed_at, pad.max_size)
         count = _write(path, head, entries)
-        note = "only the hot set, and A's seven fields of it: `backup` has all, `store` the history"
+        note = (
+            "only the scratchpad's memories, with seven fields each: `backup` has all"
+            " memories, `store` also the history"
+        )
         return Written(count, [note])
 
 
@@ -174,7 +177,7 @@ def _full_entry(memory: Memory) -> str:
     try:
         further = "".join(f"    {key}: {flow(value)}\n" for key, value in _further(memory))
     except RecursionError as error:
-        message = f"of the memory {memory.id} is nested too deep to be written"
+        message = f"of the memory {memory.id} is nested too deeply to be written"
         raise ValidationError.of("metadata", message, memory.id) from error
     return _entry(memory, memory.category) + further
 
@@ -217,7 +220,7 @@ def memory_fields(entry: object) -> dict[str, Any]:
     ``last_accessed``, where it means never. Raises ``ValidationError`` for an invalid entry.
     """
     if not isinstance(entry, dict):
-        raise ValidationError("must be a mapping with a content")
+        raise ValidationError("must be a mapping with a content key")
     fields = {
         key: value
         for key, value in entry.items()
@@ -228,7 +231,7 @@ def memory_fields(entry: object) -> dict[str, Any]:
         raise ValidationError.of("metadata", "must be a mapping", metadata)
     unknown = {k: v for k, v in entry.items() if k not in _FIELDS and v is not None}
     if twice := sorted(unknown.keys() & metadata.keys()):
-        message = "stands both in the entry and in its metadata: remove one"
+        message = "is both in the entry and in its metadata: remove one"
         raise ValidationError.of(twice[0], message, unknown[twice[0]])
     if unknown:
         fields["metadata"] = {**metadata, **unknown}
@@ -270,14 +273,16 @@ def _entries(path: Path) -> Iterator[Entry]:
                     fields = {"config": {"scratchpad_max_size": size}}
                     yield Entry(Section.AGENT, fields, entry.place)
     if not has_memories:
-        raise ValidationError(f"{path}: is no scratchpad: that is a mapping with a list `memories`")
+        raise ValidationError(
+            f"{path}: is not a scratchpad: it must be a mapping with a list `memories`"
+        )
     yield from newest.members(max_size)
 
 
 def _entries_of_folder(folder: Path) -> Iterator[Entry]:
     backup = SCRATCHPAD_FILENAME + BACKUP_SUFFIX
     if (folder / backup).is_file():
-        repair = f"was not read: import {folder / backup} by itself, if it is wanted too"
+        repair = f"was not read: import {folder / backup} separately if you want it too"
         yield Entry(Section.AGENT, {}, backup, repairs=(repair,))
     metadata = folder / METADATA_FILENAME
     if metadata.is_file():
@@ -342,7 +347,7 @@ def _told_of_agent(item: Item) -> Entry:
     is_text = item.key == "agent_id"
     fits = item.number is None and type(item.value) is (str if is_text else int)
     if error is None and not fits:
-        want = "a text: put it between double quotes" if is_text else "a whole number"
+        want = "a string: put it between double quotes" if is_text else "a whole number"
         error = f"{item.key}: must be {want}"
     fields = {item.key: item.value} if is_text and error is None else {}
     return Entry(Section.AGENT, fields, place, error)
@@ -421,7 +426,7 @@ def _take(scratchpad: ScratchpadFile, entry: Entry, seen: set[str]) -> None:
     elif entry.section is Section.MEMORY:
         memory = validated(_Entry, entry.fields).model_dump()
         if memory["id"] in seen:
-            raise ValidationError.of("id", "an earlier entry has it too", memory["id"])
+            raise ValidationError.of("id", "an earlier entry has the same id", memory["id"])
         if memory["id"] is not None:
             seen.add(memory["id"])
         memory["updated_at"] = memory["updated_at"] or memory["timestamp"]

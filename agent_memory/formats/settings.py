@@ -31,8 +31,8 @@ _CONFIG_OF_A: Final = (
     "scratchpad_max_size", "migration_threshold", "auto_migrate", "embedding_model",
     "similarity_threshold",
 )  # fmt: skip
-_COUNTED: Final = "is counted anew"
-_OF_VECTORS: Final = "tells of vectors, which the file does not hold"
+_COUNTED: Final = "is counted again here"
+_OF_VECTORS: Final = "describes vectors, which the file does not contain"
 _PARTS: Final = {
     "stats": tuple(AgentStats.model_fields),
     "migration": tuple(MigrationInfo.model_fields),
@@ -44,8 +44,8 @@ _IN_YAML: Final = {
     "strategy": "migration_strategy",
 }
 """B's names for the settings of the migration, and ours."""
-_NOT_OURS: Final = "is not read here"
-_OF_THE_HOST: Final = "is for the host of the session"
+_NOT_OURS: Final = "is not a setting of agent-memory"
+_OF_THE_HOST: Final = "is for the session's host"
 _YAML_BEGINS: Final = re.compile(r"^(memory|session)\s*:", re.MULTILINE)
 _YAML_HAS: Final = re.compile(r"\b(migration|agent_identity)\s*:")
 
@@ -131,7 +131,7 @@ class SettingsYaml(Codec):
         with written_atomically(path) as file:
             file.write("".join(f"{line}\n" for line in lines).encode())
         left = [name for name in _changed(config) if name not in _IN_YAML.values()]
-        notes = [f"the setting {name} has no place here: `metadata` has it" for name in left]
+        notes = [f"the setting {name} has no place in this format: use `metadata`" for name in left]
         return Written(notes=["only the settings of migration: `store` has the memories", *notes])
 
 
@@ -143,7 +143,7 @@ class _AgentFields:
     repairs: list[str] = field(default_factory=list)
 
     def leave_out(self, names: Iterable[str], reason: str) -> None:
-        self.repairs += [f"{name} {reason}: left out" for name in names]
+        self.repairs += [f"{name} {reason}: skipped" for name in names]
 
 
 def _entry(read: Callable[[], _AgentFields], place: str) -> Entry:
@@ -158,11 +158,13 @@ def _agent_of_json(item: JsonItem) -> _AgentFields:
     if item.error is not None:
         raise ValidationError(item.error)
     if item.value is None:
-        raise ValidationError("tells nothing: metadata.json is an object")
+        raise ValidationError("is empty: metadata.json must be an object")
     document, agent = _mapping(item.value, "the file"), _AgentFields()
     if document.get("agent_id") is not None:
         agent.fields["agent_id"] = document["agent_id"]
-    agent.leave_out((name for name in document if name not in _KEYS), "is no key of metadata.json")
+    agent.leave_out(
+        (name for name in document if name not in _KEYS), "is not a key of metadata.json"
+    )
     config = document.get("config")
     if config is not None:
         settings = _mapping(config, "config")
@@ -178,7 +180,7 @@ def _agent_of_json(item: JsonItem) -> _AgentFields:
         }
         agent.leave_out(
             (f"config.{name}" for name in settings if name not in AgentConfig.model_fields),
-            "is no setting",
+            "is not a setting",
         )
     _take_figures(document, agent)
     return agent
@@ -228,7 +230,8 @@ def _agent_of_yaml(blocks: dict[str, object]) -> _AgentFields:
     _take_session(_mapping(blocks.get("session"), "session"), agent)
     if not agent.fields:
         raise ValidationError(
-            "tells nothing: memory.migration or session.capabilities.agent_identity is needed"
+            "contains no settings: memory.migration or session.capabilities.agent_identity is"
+            " required"
         )
     return agent
 
@@ -242,7 +245,7 @@ def _take_migration(memory: dict[str, Any], agent: _AgentFields) -> None:
     if config:
         agent.fields["config"] = config
     unknown = (f"memory.migration.{name}" for name in migration if name not in _IN_YAML)
-    agent.leave_out(unknown, "is no setting")
+    agent.leave_out(unknown, "is not a setting")
 
 
 def _take_session(session: dict[str, Any], agent: _AgentFields) -> None:
@@ -262,7 +265,7 @@ def _mapping(value: object, name: str) -> dict[str, Any]:
     if value is None:
         return {}
     if not isinstance(value, dict):
-        raise ValidationError(f"{name}: is a {type(value).__name__}, where keys with values belong")
+        raise ValidationError(f"{name}: is a {type(value).__name__}, not a mapping")
     return value
 
 
@@ -278,7 +281,9 @@ def _content(path: Path) -> bytes:
     with read_steadily(path) as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise ValidationError(f"{path}: is longer than {MAX_BYTES:,} bytes: it holds no settings")
+        raise ValidationError(
+            f"{path}: is longer than {MAX_BYTES:,} bytes: this is not a settings file"
+        )
     return content
 
 

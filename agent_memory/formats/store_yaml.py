@@ -67,13 +67,15 @@ class StoreYaml(Codec):
                 _refuse_other(path, item)
                 continue
             if len(header) < 2:
-                message = "`format` and `version` must stand first"
+                message = "`format` and `version` must come first"
                 raise ValidationError(f"{path}: line {item.line}: {message}")
             if _is_entry(path, item):
                 is_whole = is_whole or (item.key == "agent" and "created_at" in str(item.value))
                 yield _entry(item)
         if len(header) < 2:
-            raise ValidationError(f"{path}: is no store: `format` and `version` are missing")
+            raise ValidationError(
+                f"{path}: is not a store export: `format` and `version` are missing"
+            )
         # A handwritten file need not mark its end.
         if is_whole and end is None:
             error = "the file is cut off: its last line, `end`, is missing"
@@ -113,7 +115,7 @@ def _written(lines: Callable[[Mapping[str, Any]], str], entry: Entry) -> str:
         return lines(entry.fields)
     except RecursionError as error:
         memory_id = entry.fields.get("id")
-        message = f"{_KEYS[entry.section]}: {memory_id} is nested too deep to be written"
+        message = f"{_KEYS[entry.section]}: {memory_id} is nested too deeply to be written"
         raise ValidationError(message) from error
 
 
@@ -148,15 +150,15 @@ def _refuse_other(path: Path, item: Item) -> None:
     """Refuse a file that says that it is something else, or newer."""
     place = f"{path}: line {item.line}"
     if item.key == "format" and (item.number is not None or item.value != _FORMAT):
-        raise ValidationError(f"{place}: is no store: the format of that is `{_FORMAT}`")
+        raise ValidationError(f"{place}: is not a store export: its format must be `{_FORMAT}`")
     if item.key == "version" and (
         item.number is not None or type(item.value) is not int or item.value < 1
     ):
         raise ValidationError(f"{place}: version: must be a number from 1 to {VERSION}")
     if item.key == "version" and item.value != VERSION:
         raise ValidationError(
-            f"{place}: is of version {item.value} of the format, and this program reads up to"
-            f" {VERSION}: upgrade agent-memory"
+            f"{place}: has version {item.value} of the format, but this program reads only up"
+            f" to {VERSION}: upgrade agent-memory"
         )
 
 
@@ -164,7 +166,7 @@ def _is_entry(path: Path, item: Item) -> bool:
     """Return whether an item is an entry; an empty section has none."""
     place = f"{path}: line {item.line}"
     if item.key not in _SECTIONS:
-        raise ValidationError(f"{place}: {item.key!r:.80} is no section of a store")
+        raise ValidationError(f"{place}: {item.key!r:.80} is not a section of a store export")
     if item.key == "agent":
         return item.error is not None or item.value is not None
     if item.number is None and (item.error is not None or item.value not in (None, [])):

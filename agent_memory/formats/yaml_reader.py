@@ -87,7 +87,7 @@ def _fault_text(error: Any, file: BinaryIO) -> str:  # noqa: ANN401 - yaml's typ
     if mark := getattr(error, "problem_mark", None):
         # libyaml 0.2.6 and later stop at a depth of their own, before any event shows the depth.
         is_deep = "nesting depth" in str(error.problem)
-        fault = f"nested over {_MAX_DEPTH} deep" if is_deep else f"not YAML: {error.problem}"
+        fault = f"nested over {_MAX_DEPTH} levels deep" if is_deep else f"not YAML: {error.problem}"
         return f"line {mark.line + 1}: is {fault}"
     what = f"is not YAML: {getattr(error, 'reason', error)}"
     if getattr(error, "encoding", "unicode") == "unicode":
@@ -132,7 +132,7 @@ class _Stream:
         data = self._file.read(size)
         self._left -= len(data)
         if self._left < 0:
-            message = f"what begins here is longer than {MAX_ITEM_BYTES:,} bytes"
+            message = f"the value that begins here is longer than {MAX_ITEM_BYTES:,} bytes"
             raise _Unreadable(self._line, message)
         return data
 
@@ -158,7 +158,7 @@ class _Document:
         end = self._yaml.MappingEndEvent
         try:
             if type(event := self._first()) is not self._yaml.MappingStartEvent:
-                self._stop(event, "is no mapping of keys to values")
+                self._stop(event, "is not a mapping of keys to values")
             seen: set[str] = set()
             while type(event := self._next()) is not end:
                 yield from self._items_of(self._key(event, seen))
@@ -191,9 +191,9 @@ class _Document:
         if item.error is not None:
             raise _Unreadable(item.line, item.error)
         if not isinstance(item.value, str):
-            self._stop(event, "this key is not a text: put it between double quotes")
+            self._stop(event, "this key is not a string: put it between double quotes")
         if item.value in seen:
-            self._stop(event, f"the key {item.value!r:.80} stands twice")
+            self._stop(event, f"the key {item.value!r:.80} occurs twice")
         seen.add(item.value)
         return item.value
 
@@ -228,7 +228,7 @@ class _Document:
             event = self._next()
             self._open += isinstance(event, begin) - isinstance(event, end)
             if self._open > _MAX_DEPTH:
-                self._stop(event, f"is nested over {_MAX_DEPTH} deep")
+                self._stop(event, f"is nested over {_MAX_DEPTH} levels deep")
 
     def _value(self, event: Any, depth: int) -> object:  # noqa: ANN401 - yaml's types are loose
         yaml, kind = self._yaml, type(event)
@@ -236,12 +236,12 @@ class _Document:
             scalar = None if event.style or event.tag else self._scalars.get(event.value)
             return self._scalar(event) if scalar is None else scalar
         if kind is yaml.AliasEvent:
-            self._refuse(event, f"the alias *{event.anchor} is not read here: write the value out")
+            self._refuse(event, f"the alias *{event.anchor} is not supported: write the value out")
         self._open += 1
         if event.tag not in _COLLECTIONS:
-            self._refuse(event, f"the tag {event.tag} is not read here")
+            self._refuse(event, f"the tag {event.tag} is not supported")
         if depth > _MAX_DEPTH:
-            self._stop(event, f"is nested over {_MAX_DEPTH} deep")
+            self._stop(event, f"is nested over {_MAX_DEPTH} levels deep")
         value = self._mapping(depth) if kind is yaml.MappingStartEvent else self._list(depth)
         self._open -= 1
         return value
@@ -260,9 +260,9 @@ class _Document:
             is_text = type(event) is scalar and event.style and event.tag is None
             key = event.value if is_text else self._value(event, depth + 1)
             if type(key) is not str:
-                self._refuse(event, "this key is not a text: put it between double quotes")
+                self._refuse(event, "this key is not a string: put it between double quotes")
             if key in value:
-                self._refuse(event, f"the key {key!r:.80} stands twice")
+                self._refuse(event, f"the key {key!r:.80} occurs twice")
             event = following()
             is_text = type(event) is scalar and event.style and event.tag is None
             value[key] = event.value if is_text else self._value(event, depth + 1)
@@ -273,7 +273,9 @@ class _Document:
         if event.tag is not None:
             if event.tag in ("!", _TAG + "str"):
                 return text
-            self._refuse(event, f"{text!r:.80} ({event.tag}) is not read here: double-quote it")
+            self._refuse(
+                event, f"{text!r:.80} ({event.tag}) is not supported: put it between double quotes"
+            )
         if event.style:
             return text
         for tag, pattern in self._patterns.get(text[:1], ()):
@@ -290,7 +292,9 @@ class _Document:
         """Return the value of a plain scalar that is not text."""
         text: str = event.value
         if tag not in _WORDS:
-            self._refuse(event, f"{text!r:.80} ({tag}) is not read here: double-quote it")
+            self._refuse(
+                event, f"{text!r:.80} ({tag}) is not supported: put it between double quotes"
+            )
         try:
             node = self._yaml.ScalarNode(tag, text, event.start_mark)
             value = self._loader.yaml_constructors[tag](self._loader, node)

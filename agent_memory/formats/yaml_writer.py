@@ -27,7 +27,7 @@ _NO_NAMES: Final = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 def _time_of(value: object) -> str:
     if isinstance(value, datetime):
         return format_briefly(value)
-    raise TypeError(f"a {type(value).__name__} is no JSON data")
+    raise TypeError(f"a {type(value).__name__} is not JSON data")
 
 
 _to_json: Final = JSONEncoder(ensure_ascii=False, default=_time_of).encode

@@ -57,7 +57,7 @@ def resolve_agent_id(
         if name:
             return str(name)
     raise MissingAgentIdentity(
-        "whose memory? No agent is named. Set agent_id in the configuration, give the session the"
+        "no agent is named: set agent_id in the configuration, give the session the"
         f" capability {CAPABILITY}, or set {AGENT_VARIABLE}"
     )
 

@@ -30,7 +30,7 @@ def listening_socket(host: str, port: int, *, advice: str) -> socket.socket:
     try:
         made = socket.create_server((host, port), family=family)
     except (OSError, OverflowError) as error:
-        message = f"{host}:{port} cannot be listened on: {error}. Give {advice}"
+        message = f"cannot listen on {host}:{port}: {error}. Give {advice}"
         raise ConfigurationError(message) from error
     # asyncio turns off Nagle's algorithm (40 ms for each answer) only if TCP is named.
     return socket.socket(made.family, made.type, socket.IPPROTO_TCP, fileno=made.detach())

@@ -92,7 +92,7 @@ class MemoryToolConfig(Record, extra="forbid", frozen=True):
     def validate_key(cls, key: SecretStr | None) -> SecretStr | None:
         """Refuse a key that an HTTP header cannot hold."""
         if key is not None and not is_key(key.get_secret_value()):
-            raise ValueError("must be a text without spaces, of the characters that a key has")
+            raise ValueError("must be a string without spaces or other characters that no key has")
         return key
 
 

@@ -92,7 +92,7 @@ _Content = Annotated[
     Discriminator(
         _form_of,
         custom_error_type="content",
-        custom_error_message="give a text, or a list of blocks of type text or image",
+        custom_error_message="give a string, or a list of blocks of type text or image",
     ),
 ]
 

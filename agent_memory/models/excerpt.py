@@ -92,20 +92,20 @@ _CHECKED_HERE: Final = frozenset(SearchFilterValues._fields[:6])
 def _checked(name: str, value: Any) -> Any:  # noqa: ANN401 - of any field
     """Return the value of a filter, or raise ``ValueError``."""
     if not SearchFilterValues.takes([name]):
-        raise ValueError(f"is not supported here: use {', '.join(sorted(_CHECKED_HERE))}")
+        raise ValueError(f"is not supported for excerpts: use {', '.join(sorted(_CHECKED_HERE))}")
     if value is None:
         return SearchFilterValues._field_defaults[name]
     is_list = isinstance(value, list | tuple) and all(isinstance(text, str) for text in value)
     if name == "tags":
         if not is_list:
-            raise ValueError("must be a list of texts")
+            raise ValueError("must be a list of strings")
         return clean_tags(list(value))
     if name == "tags_match" and value not in ("all", "any"):
         raise ValueError("must be all or any")
     if name == "category" and is_list:
         return [clean_text(text) for text in value]
     if not isinstance(value, str):
-        raise ValueError("must be a text")  # noqa: TRY004 - as what the others raise
+        raise ValueError("must be a string")  # noqa: TRY004 - as what the others raise
     return clean_text(value)
 
 

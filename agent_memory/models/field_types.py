@@ -27,7 +27,7 @@ from agent_memory.models.times import parse_end, parse_time, to_utc
 def _refuse_scalar_text(value: object) -> object:
     """Refuse a single text instead of a list: ``tags="db"`` would become ``["d", "b"]``."""
     if isinstance(value, (str, bytes)):
-        raise ValueError("give a list of texts, such as ['database']")  # noqa: TRY004 - pydantic
+        raise ValueError("give a list of strings, such as ['database']")  # noqa: TRY004 - pydantic
     return list(value) if isinstance(value, (tuple, set, frozenset)) else value
 
 

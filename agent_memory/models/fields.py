@@ -181,7 +181,7 @@ def clean_text(text: str) -> str:
 def clean_label(label: str) -> str:
     """Return the name of a session, user or run, or raise ``ValueError``."""
     if not label.strip() or len(label) > 200:
-        raise ValueError(f"a name of 1 to 200 characters is needed, not one of {len(label):,}")
+        raise ValueError(f"must be a name of 1 to 200 characters, not of {len(label):,}")
     return clean_text(label)
 
 
@@ -193,7 +193,7 @@ def clean_scope_id(scope_id: str) -> str:
     """
     if not 1 <= len(scope_id) <= MAX_SCOPE_ID_LENGTH:
         raise ValueError(
-            f"an id has 1 to {MAX_SCOPE_ID_LENGTH} characters, and this one {len(scope_id):,}"
+            f"an id must have 1 to {MAX_SCOPE_ID_LENGTH} characters, not {len(scope_id):,}"
         )
     if not scope_id.isprintable() or scope_id != scope_id.strip():
         raise ValueError(
@@ -215,7 +215,7 @@ def choose_session_name(name: str | None) -> str:
     """
     chosen = name or os.environ.get(SESSION_VARIABLE) or f"session-{os.urandom(6).hex()}"
     if not isinstance(chosen, str):
-        raise ValidationError.of("session_id", "must be a text", chosen)
+        raise ValidationError.of("session_id", "must be a string", chosen)
     try:
         return clean_label(chosen)
     except ValueError as error:
@@ -258,7 +258,7 @@ def clean_key(key: object) -> str:
     """Return a metadata key, or raise ``ValueError``."""
     if not isinstance(key, str):
         kind = type(key).__name__
-        raise ValueError(f"a metadata key is a {kind}, not a text")  # noqa: TRY004 - pydantic
+        raise ValueError(f"a metadata key is a {kind}, not a string")  # noqa: TRY004 - pydantic
     if fault := _fault_of_text(key):
         raise ValueError(f"a metadata key {fault}")
     return key
@@ -267,7 +267,7 @@ def clean_key(key: object) -> str:
 def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON data
     """Check one value of metadata; ``path`` says where it is."""
     if depth > _MAX_METADATA_DEPTH:
-        raise ValueError(f"metadata {path:.100} is nested over {_MAX_METADATA_DEPTH} deep")
+        raise ValueError(f"metadata {path:.100} is nested over {_MAX_METADATA_DEPTH} levels deep")
     if isinstance(value, str):
         if fault := _fault_of_text(value):
             raise ValueError(f"metadata {path:.100} {fault}")
@@ -281,15 +281,19 @@ def _plain(value: object, path: str, depth: int) -> Any:  # noqa: ANN401 - JSON 
         }
     if isinstance(value, list | tuple):
         return [_plain(item, f"{path}[{n}]", depth + 1) for n, item in enumerate(value)]
-    raise ValueError(f"metadata {path:.100} is a {type(value).__name__}, which JSON cannot hold")
+    raise ValueError(
+        f"metadata {path:.100} is a {type(value).__name__}, which JSON cannot represent"
+    )
 
 
 def _refuse_number(value: float | None, path: str) -> None:
     """Raise ``ValueError`` for a number that JSON, or its next reader, cannot represent."""
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"metadata {path:.100} is {value}, which JSON cannot hold")
+        raise ValueError(f"metadata {path:.100} is {value}, which JSON cannot represent")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        raise ValueError(f"metadata {path:.100} is an integer of over 64 bits: store it as text")
+        raise ValueError(
+            f"metadata {path:.100} is an integer of over 64 bits: store it as a string"
+        )
 
 
 _ENCODER: Final = json.JSONEncoder(

@@ -35,7 +35,7 @@ def clean_name(name: str) -> str:
     """
     line = " ".join(clean_text(name).split())
     if not 0 < len(line) <= _LONGEST_NAME:
-        raise ValueError(f"a name has 1 to {_LONGEST_NAME} characters, not {len(line):,}")
+        raise ValueError(f"a name must have 1 to {_LONGEST_NAME} characters, not {len(line):,}")
     if any(unicodedata.category(letter) == "Cc" for letter in line):
         raise ValueError(f"{line!r:.80} has a control character: remove it")
     return line
@@ -49,8 +49,8 @@ def clean_relationship(relationship: str) -> str:
     word = _PARTS.sub("_", clean_name(relationship).lower()).strip("_")
     if not 0 < len(word) <= _LONGEST_RELATIONSHIP:
         raise ValueError(
-            f"a relationship has 1 to {_LONGEST_RELATIONSHIP} characters, not {len(word):,}:"
-            " use a verb such as lives_in"
+            f"a relationship must have 1 to {_LONGEST_RELATIONSHIP} characters, not"
+            f" {len(word):,}: use a verb such as lives_in"
         )
     return word
 

@@ -268,9 +268,9 @@ def _json_text(kind: type) -> AfterValidator:
         except (ValueError, RecursionError) as error:
             raise ValueError("is not JSON") from error
         if is_bottomless(value):
-            raise ValueError("is nested too deep")
+            raise ValueError("is nested too deeply")
         if not isinstance(value, kind):
-            raise ValueError(f"is not JSON of a {kind.__name__}")  # noqa: TRY004 - pydantic
+            raise ValueError(f"is not a JSON {kind.__name__}")  # noqa: TRY004 - pydantic
         return text
 
     return AfterValidator(check)
@@ -332,13 +332,13 @@ class PortableChange(Record, extra="forbid"):
         """Refuse an addition or a deletion that lacks part of the memory."""
         whole = self.old if self.event == "DELETE" else self.new if self.event == "ADD" else None
         if self.event == "DELETE" and whole is None:
-            raise ValueError("a DELETE must tell in `old` what was deleted")
+            raise ValueError("a DELETE must have the deleted memory in `old`")
         if whole is None:
             return self
         # A history keeps no nulls: after the import `check` would report the column as missing.
         missing = sorted(name for name in WHOLE_MEMORY if getattr(whole, name) is None)
         if missing:
-            raise ValueError(f"a {self.event} must tell the whole memory: add {', '.join(missing)}")
+            raise ValueError(f"a {self.event} must have the whole memory: add {', '.join(missing)}")
         return self
 
 

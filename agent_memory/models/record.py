@@ -76,7 +76,7 @@ def validate_model(model: type[Model], value: Model | Mapping[str, Any] | None) 
     try:
         return validated(model, dict(value))
     except RecursionError as error:  # while formatting a value for the error
-        raise ValidationError.of(model.__name__, "is nested too deep", value) from error
+        raise ValidationError.of(model.__name__, "is nested too deeply", value) from error
 
 
 _defaults: Final[dict[type[Record], Record]] = {}

@@ -28,7 +28,7 @@ _RUN: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
 def _one_of(pattern: re.Pattern[str], rule: str) -> Callable[[object], str]:
     def clean(value: object) -> str:
         if not isinstance(value, str):
-            raise ValueError(f"a {type(value).__name__} is not a text: use {rule}")  # noqa: TRY004
+            raise ValueError(f"a {type(value).__name__} is not a string: use {rule}")  # noqa: TRY004
         if pattern.fullmatch(value) is None:
             raise ValueError(f"{value!r:.120} is not a valid id: use {rule}")
         return value
@@ -108,14 +108,16 @@ class SessionContext(SparseRecord, extra="forbid"):
             return session
         if not isinstance(session, Mapping):
             kind = type(session).__name__
-            message = f"a {kind} is not one: give a SessionContext or a mapping with a user_id"
+            message = (
+                f"a {kind} is not a session: give a SessionContext or a mapping with a user_id"
+            )
             raise InvalidSession.of("session", message, session)
         try:
             return cls.model_validate(dict(session))
         except PydanticValidationError as error:
             raise InvalidSession.from_pydantic(error) from error
         except RecursionError as error:  # from nested metadata
-            raise InvalidSession.of("session", "is nested too deep", session) from error
+            raise InvalidSession.of("session", "is nested too deeply", session) from error
 
 
 class SessionScope(SessionContext):

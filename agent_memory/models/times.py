@@ -38,7 +38,7 @@ def to_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError as error:
-        raise ValueError(f"the time {moment.isoformat()} has no counterpart in UTC") from error
+        raise ValueError(f"the time {moment.isoformat()} cannot be converted to UTC") from error
 
 
 def format_time(moment: datetime) -> str:

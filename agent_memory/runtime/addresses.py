@@ -145,9 +145,10 @@ def server_address(url: str) -> ServerAddress:
 
 def _unreadable(scheme: str) -> ConfigurationError:
     return ConfigurationError(
-        f"{scheme}://… cannot be read: it is {scheme}://USER:PASSWORD@HOST:PORT/DATABASE. In a"
-        " password write / as %2F, ? as %3F, % as %25 and a blank as %20, there and elsewhere @ as"
-        " %40; better, leave the password to PGPASSWORD or ~/.pgpass"
+        f"{scheme}://… is not a valid address: write"
+        f" {scheme}://USER:PASSWORD@HOST:PORT/DATABASE. In a password write / as %2F, ? as"
+        " %3F, % as %25 and a space as %20, there and elsewhere @ as %40; better, put the"
+        " password into PGPASSWORD or ~/.pgpass"
     )
 
 
@@ -160,9 +161,9 @@ def _hosts(text: str) -> str:
     if re.fullmatch(r"[^@?#\s,]+(,[^@?#\s,]+)*", text) is None or "//" in text:
         shown = re.sub("(?s).*@", "…@", text)  # it may contain a password
         raise ConfigurationError(
-            f"replica={shown!r:.80} cannot be: give the host of the replica, with its port or"
-            " without, such as replica=db2:5432; user, password and options are those of the"
-            " address itself"
+            f"replica={shown!r:.80} is invalid: give the host of the replica, with its port"
+            " or without, such as replica=db2:5432; user, password and options are those of"
+            " the address itself"
         )
     return quote(text, safe=":,[]")
 
@@ -170,13 +171,13 @@ def _hosts(text: str) -> str:
 def _schema(name: str) -> str:
     if _SCHEMA.fullmatch(name) is None or name.startswith("pg_"):
         raise ConfigurationError(
-            f"schema={name!r} cannot be: use 1 to 48 lower-case letters, digits and underscores,"
-            " not beginning with a digit or pg_"
+            f"schema={name!r} is invalid: use 1 to 48 lower-case letters, digits and"
+            " underscores, not beginning with a digit or pg_"
         )
     return name
 
 
 def _pool_size(text: str) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST_CONNECTIONS:
-        raise ConfigurationError(f"pool_size={text!r} cannot be: give a number from 1 to 1000")
+        raise ConfigurationError(f"pool_size={text!r} is invalid: give a number from 1 to 1000")
     return int(text)

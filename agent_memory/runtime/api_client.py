@@ -172,7 +172,8 @@ def failure_of(
             404: f"does not know model {model}, or not at this address: check its name and"
             " base_url",
             413: "refuses a text of this length",
-            429: f"was asked too much, in {tries}: try again later, or check the account's quota",
+            429: f"refused too many requests, in {tries}: try again later, or check the"
+            " account's quota",
         }.get(status, f"failed with HTTP status {status}, in {tries}: try again later")
         return f"{service} {advice} ({error!s:.300})"
     return {

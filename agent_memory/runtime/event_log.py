@@ -67,7 +67,7 @@ class EventFile:
         try:
             if os.write(handle, lines) < len(lines):
                 os.write(handle, b"\n")  # otherwise the next line would be lost with this one
-                raise OSError(errno.ENOSPC, "only a part was written")
+                raise OSError(errno.ENOSPC, "only part of it was written")
             return os.fstat(handle).st_size
         finally:
             os.close(handle)
@@ -76,7 +76,7 @@ class EventFile:
         """Let the files move up by one; whoever is just writing writes into one that was moved."""
         with (
             suppress(StorageError),
-            locked(beside(self.path, ".turning"), busy="another process does it"),
+            locked(beside(self.path, ".turning"), busy="another process is rotating it"),
             translated_errors(self.path, "moved"),
         ):
             if self.path.stat().st_size <= self._most_bytes:

@@ -77,7 +77,7 @@ def is_there(path: Path) -> bool:
     except OSError as error:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             return False
-        raise StorageUnavailable(f"{path} cannot be looked at: {error}") from error
+        raise StorageUnavailable(f"{path} cannot be inspected: {error}") from error
     return True
 
 
@@ -110,7 +110,7 @@ def tighten_rights(path: Path) -> None:
     if before and not exposures(path):
         import logging  # noqa: PLC0415 - 3 ms of startup, for a line that is seldom written
 
-        logging.getLogger("agent_memory").warning("%s. That was done now", before[0])
+        logging.getLogger("agent_memory").warning("%s. This has been done", before[0])
 
 
 def exposures(*paths: Path) -> list[str]:
@@ -325,7 +325,10 @@ def translated_errors(path: Path, done: str = "used") -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            message = f"{path} does not fit: free space on its disk. Nothing stored was lost"
+            message = (
+                f"{path} cannot be written: its disk is full. Free some space; nothing stored"
+                " was lost"
+            )
             raise StorageFull(message) from error
         raise StorageUnavailable(f"{path} cannot be {done}: {error}") from error
 

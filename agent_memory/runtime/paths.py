@@ -49,7 +49,7 @@ def memory_root(root: str | os.PathLike[str] | None = None) -> Path:
     """
     server = server_root(root)
     if server is not None:
-        raise ConfigurationError(f"{server} is a database, and no directory: give a directory")
+        raise ConfigurationError(f"{server} is a database, not a directory: give a directory")
     chosen = _text(root) if root is not None else os.environ.get(ROOT_VARIABLE, "")
     _refuse_near_address(chosen)
     return _resolved(_absolute(chosen or DEFAULT_MEMORY_ROOT))
@@ -86,7 +86,9 @@ def database_path(agent_id: str, root: str | os.PathLike[str] | None = None) -> 
     directory = memory_root(root) / agent_id
     # Path.is_symlink raises if the root is inaccessible; opening the file gives a better error.
     if os.path.islink(directory):  # noqa: PTH114
-        raise StorageUnavailable(f"{directory} is a symbolic link: an agent needs its own place")
+        raise StorageUnavailable(
+            f"{directory} is a symbolic link: an agent needs its own directory"
+        )
     return directory / VECTOR_DB_FILENAME
 
 
@@ -96,7 +98,7 @@ def _check_agent_id(agent_id: str) -> None:
             f"which agent? Give an agent id, or set {AGENT_VARIABLE} for the command line"
         )
     if not isinstance(agent_id, str):
-        raise ValidationError.of("agent_id", "must be a text", agent_id)
+        raise ValidationError.of("agent_id", "must be a string", agent_id)
     try:
         clean_agent_id(agent_id)
     except ValueError as error:
@@ -108,14 +110,14 @@ def _refuse_near_address(text: str) -> None:
     if _NEARLY_A_SERVER.match(text):
         scheme = text.partition(":")[0].strip()
         raise ConfigurationError(
-            f"{scheme}:/… is no directory, and no address of a database: one begins with"
-            " postgresql://, in small letters and with nothing before it"
+            f"{scheme}:/… is neither a directory nor the address of a database: an address"
+            " begins with postgresql://, in lower case"
         )
     if _KEYS_AND_VALUES.match(text):
         key = text.partition("=")[0].strip()
         raise ConfigurationError(
-            f"{key}=… is no directory, and as keys and values no address of a database: write"
-            " postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
+            f"{key}=… is not a directory, and the address of a database cannot be given as"
+            " keys and values: write postgresql://USER:PASSWORD@HOST:PORT/DATABASE"
         )
 
 
@@ -124,14 +126,14 @@ def resolve_file(path: str | os.PathLike[str]) -> Path:
     text = _text(path)
     if is_server(text):
         raise ConfigurationError(
-            f"{server_address(text)} is a database, and no file: give it as `root`, with an agent"
+            f"{server_address(text)} is a database, not a file: give it as `root`, with an agent"
         )
     _refuse_near_address(text)
     if not text or text == ":memory:":
-        raise ValidationError.of("path", "give the path of a file: memories live in one", text)
+        raise ValidationError.of("path", "give the path of a file", text)
     place = _absolute(text)
     if not place.name:  # nothing can be beside it
-        raise ValidationError.of("path", "is the topmost folder: give the path of a file", text)
+        raise ValidationError.of("path", "is the root directory: give the path of a file", text)
     return _resolved(place.parent) / place.name
 
 
@@ -144,8 +146,8 @@ def with_home(path: str | os.PathLike[str]) -> Path:
         return Path(path).expanduser()
     except RuntimeError as error:
         message = (
-            f"no home is known for {os.fspath(path)!r:.300}: set HOME, or give a path without ~"
-            f" (to the memories with --root or {ROOT_VARIABLE})"
+            f"no home directory is known for {os.fspath(path)!r:.300}: set HOME, or give a"
+            f" path without ~ (to the memories with --root or {ROOT_VARIABLE})"
         )
         raise ValidationError.of("path", message, os.fspath(path)) from error
 
@@ -205,7 +207,7 @@ def _resolved(path: Path) -> Path:
     try:
         return path.resolve()
     except (OSError, RuntimeError) as error:  # a link to itself
-        raise StorageUnavailable(f"{path} leads nowhere: {error}") from error
+        raise StorageUnavailable(f"{path} cannot be resolved: {error}") from error
 
 
 def _absolute(text: str) -> Path:
@@ -213,7 +215,7 @@ def _absolute(text: str) -> Path:
     try:
         clean_text(text)
     except ValueError as error:
-        raise ValidationError.of("path", f"cannot be a path: {error}", text) from error
+        raise ValidationError.of("path", f"is not a valid path: {error}", text) from error
     place = Path(os.path.abspath(with_home(text)))  # noqa: PTH100 - keeps links
     try:
         place.lstat()

@@ -19,7 +19,7 @@ def temporary_folder() -> Path:
         return Path(tempfile.gettempdir())
     except FileNotFoundError as error:
         raise StorageUnavailable(
-            "no folder for temporary files can be written: name one with TMPDIR"
+            "no folder for temporary files is writable: name one with TMPDIR"
         ) from error
 
 

@@ -101,7 +101,10 @@ class DecisionService(Service):
             review = self._review(review_id)
             memory = memory_of(self._engine, review.memory_id)
             if self._engine.reviews.is_stale(review_id):
-                message = f"memory {memory.id} was changed since: dismiss it, or delete the memory"
+                message = (
+                    f"memory {memory.id} has changed since: dismiss the review, or delete the"
+                    " memory"
+                )
                 raise ValidationError.of("review_id", message, review_id)
             with signed(self._engine, memory.id, session_id, now):
                 self._engine.memory_rows.delete(memory.id)
@@ -122,7 +125,7 @@ class DecisionService(Service):
         """Reopen the review of a memory that was kept."""
         with self._unit_of_work.write() as now:
             if not self._engine.reviews.ask_again(review_id):
-                message = "there is no such review that was dismissed"
+                message = "no such dismissed review"
                 raise ValidationError.of("review_id", message, review_id)
             self._engine.operations.record_irreversible("undo", session_id=session_id, now=now)
             return Undone(verb="dismiss", change_ids=[], memory_ids=[])
@@ -130,7 +133,7 @@ class DecisionService(Service):
     def _review(self, review_id: int) -> Review:
         review = self._engine.reviews.get(review_id)
         if review is None:
-            message = "there is no such review: `reviews` lists them"
+            message = "no such review: `reviews` lists them"
             raise ValidationError.of("review_id", message, review_id)
         return review
 
@@ -216,7 +219,7 @@ class _Application:
                 rest = rejected_values.allowed_part(decision.memory.content, rejected_hashes)
                 if not rest or rest == decision.memory.content:
                     continue
-                self._cut[place] = f"a part of a fact was not stored: {self._explained(refusal)}"
+                self._cut[place] = f"part of a fact was not stored: {self._explained(refusal)}"
                 self._decisions[place] = decision._replace(
                     memory=decision.memory.model_copy(update={"content": rest}),
                     in_review=decision.event == "UPDATE",
@@ -233,7 +236,7 @@ class _Application:
             now=self._now,
             is_confidential=self._is_confidential,
         )
-        hidden = "graph: what was said of a relationship was refused"
+        hidden = "graph: a change to a relationship was refused"
         return [hidden] * len(problems) if self._is_confidential else problems
 
     def _explained(self, refusal: RejectedContent | LimitReached) -> str:
@@ -370,7 +373,7 @@ class _Application:
             return DecisionOutcome(
                 event, memory_id, content, problem=cut, review_id=reviewed.review_id
             )
-        problem = f"{_left_alone(decision)}: its new text is a memory of its own"
+        problem = f"{_left_alone(decision)}: its new text was stored as a separate memory"
         return DecisionOutcome(
             event, memory_id, content, problem=cut if decision.in_review else problem
         )
@@ -385,4 +388,7 @@ def _policy(
 
 
 def _left_alone(decision: Decision) -> str:
-    return f"{decision.event} of {decision.memory_id} was left: it was changed or deleted meanwhile"
+    return (
+        f"{decision.event} of {decision.memory_id} was skipped: the memory was changed or"
+        " deleted meanwhile"
+    )

@@ -34,7 +34,10 @@ def destination(
     with translated_errors(place):
         reason = _use_of(place, own, agent_id)
         if reason is None and not overwrite and _is_taken(place):
-            reason = "exists: choose another, or overwrite it (`--force`, in Python overwrite=True)"
+            reason = (
+                "already exists: choose another path, or overwrite it (`--force`, in Python"
+                " overwrite=True)"
+            )
     if reason is not None:
         raise ValidationError.of(field, f"{place} {reason}", str(place))
     return place
@@ -55,7 +58,7 @@ def _use_of(place: Path, own: Address, agent_id: str) -> str | None:
     holder = None if summary is None else summary.agent_id
     if holder in (None, agent_id) and not _is_named_as_store(file, holder, own, agent_id):
         return None
-    return f"is the memory of agent {holder or file.parent.name!r}: choose another place"
+    return f"is the memory of agent {holder or file.parent.name!r}: choose another path"
 
 
 def _is_named_as_store(file: Path, holder: str | None, own: Address, agent_id: str) -> bool:

@@ -145,7 +145,7 @@ def _replacement(place: Path) -> Iterator[Path]:
     unfinished = replacement_of(place)
     lock = beside(unfinished, "-lock")
     create_private_file(lock)  # and the directory
-    with locked(lock, busy=f"{place} is being restored already: wait for that"):
+    with locked(lock, busy=f"{place} is already being restored: wait until that is done"):
         _delete(unfinished)  # left by a process that was killed
         try:
             yield unfinished
@@ -181,9 +181,9 @@ def _refuse_other_agent(
         message = f"{place} holds the memories of agent {owner!r}, not of {agent_id!r}"
         raise ValidationError.of("agent_id", message, agent_id)
     if summary.agent_id is None:
-        raise ValidationError.of("backup", "does not say whose it is", str(chosen))
+        raise ValidationError.of("backup", "does not name its agent", str(chosen))
     if owner not in (None, summary.agent_id):
-        message = f"is of agent {summary.agent_id!r}, not of {owner!r}"
+        message = f"belongs to agent {summary.agent_id!r}, not to {owner!r}"
         raise ValidationError.of("backup", message, str(chosen))
 
 
@@ -194,8 +194,9 @@ def _refuse_problems(chosen: Path, report: CheckReport) -> None:
     named = "; ".join(details[:_MOST_NAMED])
     more = f"; and {len(details) - _MOST_NAMED} more" if len(details) > _MOST_NAMED else ""
     raise StorageCorrupt(
-        f"{chosen} is not sound, so nothing was restored: {named}{more}. Restore another backup, or"
-        " repair this one: open it with AgentMemory.open and call check(repair=True)"
+        f"{chosen} is damaged, so nothing was restored: {named}{more}. Restore another"
+        " backup, or repair this one: open it with AgentMemory.open and call"
+        " check(repair=True)"
     )
 
 
@@ -226,7 +227,7 @@ def rebuild(
     place = paths.resolve_file(path)
     saved = read_scratchpad(paths.resolve_file(backup))
     if agent_id is not None and saved.agent_id not in (None, agent_id):
-        message = f"is of agent {saved.agent_id!r}, not of {agent_id!r}"
+        message = f"belongs to agent {saved.agent_id!r}, not to {agent_id!r}"
         raise ValidationError.of("backup", message, str(backup))
     owner = agent_id or saved.agent_id or "agent"
     _refuse_sound(place)
@@ -272,8 +273,8 @@ def _refuse_sound(place: Path) -> None:
     if all(problem.kind != "damaged_file" for problem in problems):
         advice = "`check --repair` repairs the rest; " if problems else ""
         raise MigrationError(
-            f"{place} is sound: {advice}`rollback` without --from goes back to keyword"
-            " search and keeps all of it. Move the file away to go back to the backup's state"
+            f"{place} is intact: {advice}`rollback` without --from returns to keyword search"
+            " and keeps everything. Move the file away to return to the backup's state"
         )
 
 

@@ -166,7 +166,7 @@ class Store:
         agent_id = self._engine.agent_id
         if not agent_id:
             raise ConfigurationError(
-                f"{self.location} does not say whose it is: open it for writing"
+                f"{self.location} does not name its agent: open it for writing"
             )
         if expected is not None and agent_id != expected:
             raise other_agent(self.location, agent_id, expected)
@@ -319,8 +319,9 @@ class Store:
         count = self._engine.memories.count(Equals("category", category))  # case-sensitive
         if count:
             message = (
-                f"{count:,} {'memory has' if count == 1 else 'memories have'} {category!r}, which"
-                " would be no category: give them another one first (`update`), or keep it"
+                f"{count:,} {'memory has' if count == 1 else 'memories have'} {category!r},"
+                " which would no longer be a category: give them another one first"
+                " (`update`), or keep it"
             )
             raise ValidationError.of("categories", message, config.categories)
 
@@ -517,7 +518,7 @@ class Store:
         self._engine.agent.identity()  # raises if the store was closed
         if destination is None and self._engine.read_only:
             raise StorageReadOnly(
-                f"{self.location} was opened read-only: name a destination elsewhere"
+                f"{self.location} was opened read-only: give a destination elsewhere"
             )
         require(self._engine, Capability.FILE_BACKUP)
         return self._engine.files.back_up(destination, now=self._clock())

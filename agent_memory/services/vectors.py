@@ -374,7 +374,9 @@ class VectorService:
             for row_id, memory_id in self._engine.embeddings.sample(model_id, _SPOT_CHECKS):
                 vector = self._engine.embeddings.get(model, row_id)
                 if vector is not None and not self._is_found_by(model, row_id, vector):
-                    problems.append(f"a search with the vector of {memory_id} does not find it")
+                    problems.append(
+                        f"a search with the vector of memory {memory_id} does not find it"
+                    )
             return problems
 
     def repair_model(self, model_id: int) -> None:

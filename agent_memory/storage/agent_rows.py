@@ -35,7 +35,7 @@ def read_settings(text: str, location: object) -> AgentConfig:
     except PydanticValidationError as error:
         faults = ValidationError.from_pydantic(error)
         raise ConfigurationError(
-            f"the settings in {location} are wrong: {faults}. `check --repair` sets them aside"
+            f"the settings in {location} are invalid: {faults}. `check --repair` sets them aside"
         ) from error
 
 

@@ -66,7 +66,7 @@ _INSTEAD: Final = {
     Capability.FILE_BACKUP: "back up the database with its own tools, or export the memories",
     Capability.SNAPSHOT: "read the history of a memory instead",
     Capability.PROVEN_ERASURE: "the receipt of `erase` says where its operator may still have it",
-    Capability.REPAIR: "its own tools look for damage",
+    Capability.REPAIR: "use its own tools to look for damage",
 }
 
 

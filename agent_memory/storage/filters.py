@@ -298,7 +298,7 @@ class _CustomFilters:
     def parse(self, filters: Mapping[str, Any], *, depth: int) -> Filter:
         """Return the conjunction of the mapping's entries."""
         if depth > _MAX_DEPTH:
-            raise _refusal("filters", f"nested over {_MAX_DEPTH} deep: write it flatter", depth)
+            raise _refusal("filters", f"nested over {_MAX_DEPTH} levels deep: flatten it", depth)
         parts: list[Filter] = []
         for key, value in filters.items():
             if key in ("AND", "OR"):
@@ -330,7 +330,7 @@ class _CustomFilters:
         if self._conditions > _MAX_CONDITIONS:
             raise _refusal("filters", f"over {_MAX_CONDITIONS} conditions", key)
         if key.count(".") > _MAX_DEPTH:
-            raise _refusal(key, f"reaches over {_MAX_DEPTH} deep", operand)
+            raise _refusal(key, f"reaches over {_MAX_DEPTH} levels deep", operand)
         if name not in OPERATORS:
             raise _refusal(key, f"unknown operator {name!r}: use {', '.join(OPERATORS)}", operand)
         operator = OPERATORS[name]

@@ -10,7 +10,7 @@ from agent_memory.text.digest import sha256_hex
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-UPGRADE: Final = "take a newer version of it (`pip install .` in a newer checkout)"
+UPGRADE: Final = "install a newer version of it (`pip install .` in a newer checkout)"
 """What to do about memories made by a newer library: the package is on no index."""
 
 

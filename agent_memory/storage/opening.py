@@ -91,14 +91,14 @@ def _opener_of(server: ServerAddress) -> EngineOpener:
     if entry is None:
         names = ", ".join(f"{name}://" for name in sorted({"postgresql", *entries}))
         raise ConfigurationError(
-            f"{server}: there is no engine for {server.scheme}://. Give a directory, or an address"
-            f" that begins with {names}"
+            f"{server}: no engine supports {server.scheme}://. Give a directory, or an"
+            f" address that begins with {names}"
         )
     try:
         opener: EngineOpener = entry.load()
     except Exception as error:  # third-party code may raise anything
         raise ConfigurationError(
-            f"the engine {entry.name} ({entry.value}) cannot be had:"
+            f"the engine {entry.name} ({entry.value}) cannot be loaded:"
             f" {type(error).__name__}: {error!s:.300}"
         ) from error
     for name in ("open_engine", "agents_of"):
@@ -113,8 +113,8 @@ def rows_on_server(
     """Give the body the rows that another program keeps in a database: see ``peer_rows``."""
     if server.scheme not in POSTGRES_SCHEMES:
         raise ConfigurationError(
-            f"{server} cannot be imported: of databases, only postgresql://… of LangGraph is read;"
-            " what another site has is imported from a file"
+            f"{server} cannot be imported: the only databases that can be are LangGraph's, at"
+            " postgresql://…; import data from other sites as a file"
         )
     try:
         from agent_memory.storage.postgres.peer_databases import peer_rows  # noqa: PLC0415

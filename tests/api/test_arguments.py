@@ -185,7 +185,7 @@ def test_a_reader_is_read_only_or_not(tmp_path: Path, value: Any) -> None:
 
 def test_a_clock_must_return_a_time_that_has_one_in_utc(tmp_path: Path) -> None:
     before_all = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))
-    with pytest.raises(ConfigurationError, match="the clock must return another time"):
+    with pytest.raises(ConfigurationError, match="the clock returned an unusable time"):
         AgentMemory("bob", root=tmp_path, clock=lambda: before_all)
 
 
@@ -199,7 +199,7 @@ def test_a_home_that_is_not_known_is_named() -> None:
 def test_an_open_memory_stays_in_its_process(memory: AgentMemory) -> None:
     for held in (memory, memory.session({"user_id": "ann"})):
         for send in (pickle.dumps, copy.deepcopy):
-            with pytest.raises(TypeError, match=r"^AgentMemory\('bob'.* open it anew"):
+            with pytest.raises(TypeError, match=r"^AgentMemory\('bob'.* open the memory again"):
                 send(held)
 
 

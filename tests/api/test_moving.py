@@ -71,7 +71,7 @@ def test_what_is_there_is_not_joined(memory: AgentMemory, tmp_path: Path) -> Non
     memory.move_to(tmp_path / "there")
     with pytest.raises(ConfigurationError, match="already"):
         memory.move_to(tmp_path / "there")
-    with pytest.raises(ValidationError, match="where the memory is already"):
+    with pytest.raises(ValidationError, match="where the memory already is"):
         memory.move_to(memory.path.parents[1])
     assert memory.get("oven") is not None
 

@@ -533,7 +533,7 @@ def test_undo_is_of_ones_own_changes(memory: AgentMemory, alice: SessionMemory, 
     for number in (bens_change, 10_000):
         with pytest.raises(ValidationError, match="no such change"):
             alice.undo(number)
-    with pytest.raises(ValidationError, match="changed again since"):
+    with pytest.raises(ValidationError, match="since been changed again"):
         alice.undo(change.change_id)
     found = memory.get(bens)
     assert found is not None

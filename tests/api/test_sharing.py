@@ -182,7 +182,7 @@ def test_a_file_that_lies_under_no_root_has_no_others_beside_it(
     for place in (tmp_path / "copy.db", tmp_path / "elsewhere" / "memories.db"):
         with (
             AgentMemory.open(place, agent_id="bob") as memory,
-            pytest.raises(ConfigurationError, match="lies under no root") as told,
+            pytest.raises(ConfigurationError, match="is not under a root directory") as told,
         ):
             memory.search("standup", shared=["team"])
         assert str(place) in str(told.value)
@@ -347,7 +347,9 @@ def test_who_holds_a_memory_writes_it_no_more_once_it_may_only_be_read(
         team.configure(sharing="write")
     writing = bob.shared("team")
     set_policy(root, "team", "read")
-    with pytest.raises(PermissionDenied, match=r"open them anew, to read, with `shared\('team'\)`"):
+    with pytest.raises(
+        PermissionDenied, match=r"open them again, to read, with `shared\('team'\)`"
+    ):
         writing.store("too late")
     set_policy(root, "team", "write")
     assert writing.store("in time again")
@@ -738,7 +740,7 @@ def test_nothing_anywhere_is_explained_for_each(
     assert list(results) == []
     assert results.search_metadata.reason == "nothing_stored"
     explanation = results.search_metadata.explanation or ""
-    assert explanation.startswith("this agent has no memories yet; team: no memory has")
+    assert explanation.startswith("this agent has no memories yet; team: no memory contains")
     assert bob.search("  ", shared=["team"]).search_metadata.reason == "empty_query"
 
 
@@ -886,7 +888,7 @@ def test_a_damaged_one_is_left_out_and_named_until_it_is_mended(
         results = bob.search("standup", shared=["team", "shared"])
         assert {hit.memory.agent_id for hit in results} == {"bob", "shared"}
         (told,) = results.search_metadata.degraded
-        assert told.startswith("team: was not searched: ")
+        assert told.startswith("team: not searched: ")
         assert str(path) in told
     with pytest.raises(error):
         bob.shared("team")
@@ -922,7 +924,7 @@ def test_one_that_another_program_keeps_to_itself_is_left_out_and_named(
         results = bob.search("standup", shared=["team"])
         assert contents(results) == ["Skipped the standup"]
         (told,) = results.search_metadata.degraded
-        assert told.startswith(f"team: was not searched: {path} is held by another process")
+        assert told.startswith(f"team: not searched: {path} is held by another process")
         with pytest.raises(StorageLocked):
             bob.shared("team")
         holder.communicate("\n", timeout=30)
@@ -935,7 +937,7 @@ def test_settings_that_cannot_be_read_allow_nothing(
     path = agent("team", STANDUP, sharing="read")
     assert len(bob.search("standup", shared=["team"])) == 1
     visitor(path, """UPDATE agent SET config = '{"sharing": "everybody"}'""")
-    with pytest.raises(ConfigurationError, match=r"settings in .* are wrong"):
+    with pytest.raises(ConfigurationError, match=r"settings in .* are invalid"):
         bob.search("standup", shared=["team"])
     visitor(path, """UPDATE agent SET config = '{"sharing": "private"}'""")
     with pytest.raises(PermissionDenied):

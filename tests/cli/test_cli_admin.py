@@ -296,7 +296,7 @@ def test_a_file_of_another_version_is_a_failure_of_its_own_kind(cli: Cli, root: 
     subprocess.run([sys.executable, "-c", code, path, "PRAGMA user_version = 99"], check=True)
     done = cli("--agent", "bob", "recent")
     assert done.code == 5
-    assert "take a newer version of it" in done.err
+    assert "install a newer version of it" in done.err
 
 
 # Whose memory -----------------------------------------------------------------------------------
@@ -562,9 +562,9 @@ def test_check_of_a_damaged_file_does_not_send_to_check(cli: Cli, root: Path) ->
     assert (done.code, "is damaged: restore a backup" in done.out) == (6, True)
     assert "agent-memory check" not in done.out
     for words in (["recent"], ["recent", "--json"]):
-        assert "`agent-memory check` says what is wrong" in cli("--agent", "bob", *words).err
+        assert "`agent-memory check` reports what is damaged" in cli("--agent", "bob", *words).err
     wrapped = json.loads(cli("--envelope", "--agent", "bob", "recent").out)
-    assert "`agent-memory check` says what is wrong" in wrapped["error"]["message"]
+    assert "`agent-memory check` reports what is damaged" in wrapped["error"]["message"]
 
 
 def test_check_of_a_damaged_page_does_not_send_to_check(cli: Cli, root: Path) -> None:

@@ -39,7 +39,7 @@ def test_a_conversation_is_looked_at_first_and_then_added(cli: Cli, root: Path, 
     assert len(found) == 2
     assert "Lisbon" in found[0]
     again = cli("add", str(chat), "--user", "alice", "--run", "run-1")
-    assert "operations done: 0, by rules: what they say is known" in again.out
+    assert "operations done: 0, by rules: already known" in again.out
     assert contents(root) == found
 
 
@@ -98,7 +98,7 @@ def test_somebody_decides_about_what_is_in_question(cli: Cli, root: Path) -> Non
     assert "a guess" in listed.out
     done = cli("review", "--approve", numbers[gone], "--dismiss", numbers[kept], "--json")
     assert [it["id"] for it in done.data["deleted"]] == [gone]
-    assert cli("review").out == "no memory is in question\n"
+    assert cli("review").out == "no memory is under review\n"
     assert contents(root) == ["I like pasta"]
     assert cli("undo").out.startswith("undid dismiss: no memory changed")
     assert "I like pasta" in cli("review").out
@@ -115,7 +115,7 @@ def test_a_users_memories_are_deleted_and_then_all(cli: Cli, root: Path) -> None
     assert (done.code, done.out) == (0, "deleted 1 memories: `undo` brings them back\n")
     assert contents(root) == ["of Ben"]
     none = cli("delete-all", "--user", "alice")
-    assert (none.code, none.out) == (0, "no memory is like that: nothing was deleted\n")
+    assert (none.code, none.out) == (0, "no memory matches: nothing was deleted\n")
     assert cli("delete-all", "--user", "alice", "--json").data["deleted"] == []
     assert cli("reset").code == 2
     assert cli("reset", "--yes").out == "deleted 1 memories\n"

@@ -56,7 +56,7 @@ def test_merging_prints_the_id_that_is_there(cli: Cli, root: Path, there: str) -
     assert {name: told[name] for name in ("grade", "memory_id", "content", "recalled_at")} == {
         "grade": "exact", "memory_id": there, "content": FACT, "recalled_at": None,
     }  # fmt: skip
-    assert "not stored anew" in cli("store", FACT, "--on-duplicate", "merge").err
+    assert "not stored again" in cli("store", FACT, "--on-duplicate", "merge").err
     with AgentMemory("bob", root=root) as memory:
         found = memory.get(there)
         assert found is not None

@@ -59,7 +59,7 @@ def test_archived_memories_are_found_where_they_are_asked_for(cli: Cli, root: Pa
     assert (change["old_values"], change["new_values"]) == ({"archived": False}, {"archived": True})
     back = cli("unarchive", "walnut", "--json")
     assert [it["archived"] for it in back.data["memories"]] == [False]
-    assert cli("unarchive", "quartz").out == "quartz is back\n"
+    assert cli("unarchive", "quartz").out == "unarchived quartz\n"
     assert listed(cli("recent", "--json")) == {"walnut", "quartz", "basalt"}
 
 
@@ -190,7 +190,7 @@ def test_undo_takes_a_change_by_the_number_that_history_shows(cli: Cli, root: Pa
 @pytest.mark.parametrize(
     ("words", "code", "named"),
     [
-        (["--change", "1"], 4, "was changed again since, by change 2"),
+        (["--change", "1"], 4, "has since been changed again, by change 2"),
         (["--change", "99"], 4, "`history` lists them"),
         (["--change", "0"], 2, "--change"),
         (["--change", "first"], 2, "--change"),
@@ -336,7 +336,7 @@ def test_what_a_backup_still_holds_is_told(cli: Cli, root: Path) -> None:
         memory.configure(backups_kept=0)
     done = cli("erase", "secret", "--yes")
     assert done.code == 0
-    assert f"{by_hand}: still holds it" in done.out
+    assert f"{by_hand}: still contains it" in done.out
     assert "--backups" in done.out
     assert cli("erase", "secret", "--backups", "--yes").code == 0
     assert b"8317-4420" not in by_hand.read_bytes()
@@ -404,7 +404,7 @@ def test_an_erasure_that_is_not_clear_erases_nothing(
 
 def test_an_erasure_is_finished(cli: Cli, root: Path) -> None:
     store(root, "walnut")
-    assert cli("erase", "--finish").out == "the file was written anew\n"
+    assert cli("erase", "--finish").out == "the file was rewritten\n"
     assert cli("erase", "--finish", "--json").data == {"finished": True}
     assert state(root).keys() == {"walnut"}
 
@@ -416,7 +416,7 @@ def test_a_rejected_value_is_kept_out_until_it_is_lifted(cli: Cli, root: Path) -
     store(root, "walnut")
     done = cli("reject", "the walnut", "--reason", "a word that is not ours")
     assert done.code == 0
-    assert done.out.splitlines() == ["rejected: number 1", "1 memories hold it: walnut"]
+    assert done.out.splitlines() == ["rejected: number 1", "1 memories contain it: walnut"]
     refused = cli("store", "All about The-Walnut!")
     assert (refused.code, refused.out) == (4, "")
     assert "walnut" not in refused.err.lower()
@@ -463,7 +463,7 @@ def test_what_cannot_be_rejected_is_refused(
     store(root, "walnut")
     done = cli("reject", *words, input=given)
     assert (done.code, done.out) == (code, "")
-    assert "fault of agent-memory" not in done.err
+    assert "bug in agent-memory" not in done.err
     assert cli("reject", "--list").out == "nothing is rejected\n"
 
 

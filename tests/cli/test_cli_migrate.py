@@ -182,7 +182,7 @@ def test_an_agent_that_is_not_known_is_not_made(cli: Cli, root: Path, command: s
 
 @pytest.mark.parametrize(
     ("name", "said"),
-    [("wordlama", "there is no embedder 'wordlama': the names are"), ("openai", "OPENAI_API_KEY"),
+    [("wordlama", "unknown embedder 'wordlama': use one of"), ("openai", "OPENAI_API_KEY"),
      ("wordllama:100", "64, 128 or 256"), ("none", "name another with --embedder")],
 )  # fmt: skip
 @pytest.mark.usefixtures("stored")
@@ -362,7 +362,7 @@ def test_rollback_from_a_backup_makes_a_missing_file_anew(bob: Cli, root: Path) 
 def test_rollback_from_a_backup_leaves_a_sound_file_alone(bob: Cli, root: Path) -> None:
     done = bob("rollback", "--from", str(backup(root)), "--yes")
     assert (done.code, done.out) == (1, "")
-    assert "is sound" in done.err
+    assert "is intact" in done.err
     assert backend(root) == "vector"
 
 
@@ -375,7 +375,7 @@ def test_rollback_from_what_is_no_scratchpad_leaves_the_damaged_file_as_it_is(
     other.write_text("colour: violet\n")
     done = bob("rollback", "--from", str(other), "--yes")
     assert (done.code, done.out) == (4, "")
-    assert "no scratchpad" in done.err
+    assert "not a scratchpad" in done.err
     assert database(root).read_bytes() == b"damaged"
     assert sorted(path.name for path in (root / "bob").iterdir()) == ["memories.db"]
 
@@ -399,7 +399,7 @@ def test_from_the_threshold_on_store_and_info_suggest_to_migrate(bob: Cli, root:
     assert bob("info", "--json").data["suggestion"] is None
     done = bob("store", "the hundredth", "--json")
     assert done.data["memory_id"].startswith("mem-")
-    assert done.err.startswith("note: 100 memories: `agent-memory migrate`")
+    assert done.err.startswith("note: 100 memories: run `agent-memory migrate`")
     assert bob("info", "--json").data["suggestion"] in done.err
     assert bob("migrate", "-e", "wordllama", "--yes").code == 0
     assert bob("store", "after the move").err == ""

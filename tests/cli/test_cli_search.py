@@ -208,7 +208,7 @@ def test_recent_lists_the_newest_first_up_to_its_limit(cli: Cli, walnuts: dict[s
 
 @pytest.mark.usefixtures("walnuts")
 def test_recent_says_that_it_was_the_filters_that_left_nothing(cli: Cli) -> None:
-    assert cli("recent", "--category", "insight").out == "no memories that pass the filters\n"
+    assert cli("recent", "--category", "insight").out == "no memories match the filters\n"
 
 
 def test_promote_and_demote_move_a_memory_in_and_out_of_the_scratchpad(

@@ -28,8 +28,8 @@ def test_a_secret_that_is_stored_is_told_once_and_not_shown(cli: Cli, root: Path
     memory_id = done.out.strip()
     assert (done.code, contents(root)) == (0, [f"use {SECRET}"])
     assert done.err == (
-        f"note: {memory_id} looks like it holds a secret (GitHub token in content): stored as it"
-        f" is; `erase {memory_id}` removes it, `configure on_secret mask` masks such\n"
+        f"note: {memory_id} seems to contain a secret (GitHub token in content): stored as it"
+        f" is; `erase {memory_id}` removes it, `configure on_secret mask` masks new ones\n"
     )
     told = json.loads(cli("store", f"{SECRET} again", "--json").out)
     (one,) = told["metadata"]["secrets"]
@@ -83,7 +83,7 @@ def test_a_refused_line_of_a_file_is_named(cli: Cli, tmp_path: Path) -> None:
     for words in (("store", "--jsonl"), ("import",)):
         done = cli(*words, str(lines))
         assert done.code == 4
-        assert "line 2: content: looks like it holds a secret (GitHub token)" in done.err
+        assert "line 2: content: seems to contain a secret (GitHub token)" in done.err
         assert SECRET not in done.err
     told = cli("store", f"my {SECRET}", "--json")
     error = json.loads(told.err)["error"]
@@ -113,7 +113,7 @@ def test_what_holds_secrets_is_listed_by_id_with_advice(cli: Cli) -> None:
     (one,) = cli("secrets", "--json").data["secrets"]
     assert (one["memory_id"], one["fields"]) == ("m1", ["content", "metadata.password"])
     cli("erase", "m1", "--yes")
-    assert cli("secrets").out == "no memory looks like it holds a secret\n"
+    assert cli("secrets").out == "no memory seems to contain a secret\n"
 
 
 def test_a_wrong_option_does_not_repeat_what_was_given(cli: Cli) -> None:

@@ -13,7 +13,7 @@ from agent_memory import AgentMemory
 
 PROGRAM = Path(sys.executable).with_name("agent-memory")
 CLOSED = "note: stdout is closed: nothing was printed"
-FULL = "Error: stdout cannot be written: No space left on device (what was changed before that is"
+FULL = "Error: stdout cannot be written: No space left on device (changes made before that are"
 NEEDED = "Error: {} is closed, and this command needs it"
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="redirections of a shell")
@@ -50,7 +50,7 @@ def stored(root: Path) -> None:
         ("add - <&-", 2, NEEDED.format("stdin")),
         ("import - <&-", 2, NEEDED.format("stdin")),
         ("reject - <&-", 2, NEEDED.format("stdin")),
-        ("reset <&-", 2, "give --yes: there is nobody to ask"),
+        ("reset <&-", 2, "give --yes: stdin is not a terminal, so the question cannot be asked"),
         ("store - 0>/dev/null", 2, "stdin cannot be read"),
         (r"reject - <<E\n$(printf '\377')\nE".replace(r"\n", "\n"), 4, "stdin is not UTF-8"),
     ],
@@ -58,7 +58,7 @@ def stored(root: Path) -> None:
 def test_a_closed_stream_is_the_callers(root: Path, words: str, code: int, message: str) -> None:
     ended, _, err = run(root, words)
     assert message in err
-    assert "a fault of agent-memory" not in err
+    assert "a bug in agent-memory" not in err
     assert "Traceback" not in err
     assert ended == code, err
 

@@ -329,8 +329,8 @@ def test_what_comes_from_a_file_cannot_move_the_cursor(cli: Cli, tmp_path: Path)
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["missing"], 4, "there is no such file or folder"),
-        (["folder"], 4, "is a folder without the files of a format that is known"),
+        (["missing"], 4, "no such file or folder"),
+        (["folder"], 4, "is a folder without the files of any known format"),
         (["picture"], 4, "looks like a picture"),
         (["picture", "--format", "jsonl"], 4, "line 1"),
         (["picture", "--format", "sqlite"], 5, "is not a database"),
@@ -467,4 +467,4 @@ def test_what_a_copy_of_the_file_has_of_what_was_erased_is_named(
         memory.store("walnut", id="q1")
         memory.backup(tmp_path / "copy.db")
         memory.erase("q1")
-    assert "\nleft out: q1 was erased\n" in cli("import", str(tmp_path / "copy.db")).out
+    assert "\nskipped: q1 was erased\n" in cli("import", str(tmp_path / "copy.db")).out

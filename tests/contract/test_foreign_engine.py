@@ -80,7 +80,10 @@ def entry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], No
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        ("shelf_engine_gone", r"shelf \(shelf_engine_gone\) cannot be had: ModuleNotFoundError: "),
+        (
+            "shelf_engine_gone",
+            r"shelf \(shelf_engine_gone\) cannot be loaded: ModuleNotFoundError: ",
+        ),
         ("json:loads", r"shelf \(json:loads\) has no open_engine"),
     ],
 )
@@ -106,7 +109,7 @@ def test_an_address_that_no_engine_reads_is_refused_with_those_there_are(
         lambda: has_memories("bob", root),
     )
     for call in calls:
-        with pytest.raises(ConfigurationError, match=f"no engine for {scheme}://") as error:
+        with pytest.raises(ConfigurationError, match=f"no engine supports {scheme}://") as error:
             call()
         assert "postgresql://, shelf://" in str(error.value)
         assert "s3cret" not in str(error.value)

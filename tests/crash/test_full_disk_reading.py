@@ -100,7 +100,7 @@ def test_an_open_memory_reads_on_after_a_write_that_failed(disk: Path) -> None:
     with AgentMemory.open(path) as memory, AgentMemory.open(path) as other:
         assert other.count() == 30
         fill(disk)
-        with pytest.raises(StorageFull, match="free space on its disk"):
+        with pytest.raises(StorageFull, match="is full"):
             memory.store_many([{"content": "x" * 9000 + str(number)} for number in range(100)])
         fill(disk)
         assert memory.search("walnut", count_accesses=False)
@@ -228,9 +228,9 @@ def test_a_hook_recalls_on_a_full_disk_and_doctor_tells_that_it_keeps_nothing(
                 assert "No space left" in answer.stderr
         monkeypatch.setenv("HOME", str(tmp_path))
         problems = Examination("bob", str(disk), str(tmp_path)).report()["problems"]
-        assert any("hooks can keep nothing" in problem["problem"] for problem in problems)
+        assert any("hooks cannot store anything" in problem["problem"] for problem in problems)
         empty(disk)
         problems = Examination("bob", str(disk), str(tmp_path)).report()["problems"]
-        assert not any("hooks can keep nothing" in problem["problem"] for problem in problems)
+        assert not any("hooks cannot store anything" in problem["problem"] for problem in problems)
         with AgentMemory("bob", root=disk) as memory:
             assert memory.count() == 1

@@ -88,7 +88,7 @@ def _not_growing(spare: int) -> Iterator[None]:
 def _try(verb: Verb, folder: Path, limit: Limit, states: tuple[State, State]) -> bool:
     """Try a verb without space and then with it; return whether the space was missed."""
     before, after = states
-    told, was_full = "free space", False
+    told, was_full = "is full", False
     with opening(verb, folder) as memory:
         with limit():
             try:
@@ -98,7 +98,7 @@ def _try(verb: Verb, folder: Path, limit: Limit, states: tuple[State, State]) ->
             if memory is not None:  # reading goes on
                 assert {one.id for one in memory.list_recent(500)} in _ids(before, after)
                 memory.search("compass orchard", count_accesses=False)
-        assert "free space" in told
+        assert "is full" in told
         if was_full and (not (folder / NAME).exists() or _of(folder) != after):
             verb.act(memory, folder)  # and writing, with the same handle, once there is space
         if memory is not None:
@@ -156,7 +156,7 @@ def test_what_the_system_says_of_space_is_told(kind: type[apsw.Error], number: i
     error = kind("disk I/O error")
     error.system_errno = number  # type: ignore[attr-defined]
     with (
-        pytest.raises(StorageFull, match=r"m\.db does not fit: free space"),
+        pytest.raises(StorageFull, match=r"m\.db cannot be written: its disk"),
         translated(Path("/m.db")),
     ):
         raise error
@@ -212,8 +212,8 @@ def test_what_does_not_fit_is_called_by_its_own_name(tmp_path: Path) -> None:
             memory.backup(disk / "copy.db")
         with pytest.raises(StorageFull) as export:
             memory.export(disk / "out.db", format="sqlite")
-        assert str(backup.value).startswith(f"{disk / 'copy.db'} does not fit")
-        assert str(export.value).startswith(f"{disk / 'out.db'} does not fit")
+        assert str(backup.value).startswith(f"{disk / 'copy.db'} cannot be written: its disk")
+        assert str(export.value).startswith(f"{disk / 'out.db'} cannot be written: its disk")
         assert list(disk.iterdir()) == []
 
 
@@ -235,7 +235,7 @@ def test_a_file_that_is_opened_where_none_may_grow_says_so_at_an_erasure(tmp_pat
     with (
         _not_growing(8),
         AgentMemory.open(tmp_path / NAME) as memory,
-        pytest.raises(StorageFull, match="free space"),
+        pytest.raises(StorageFull, match="is full"),
     ):
         memory.erase(erased)
     with opened(tmp_path / NAME) as memory:

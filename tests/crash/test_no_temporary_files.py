@@ -54,4 +54,4 @@ def test_what_needs_such_a_folder_says_so(tmp_path: Path) -> None:
     code = "from agent_memory import AgentMemory; AgentMemory.opened_copy('/mnt/x.db').__enter__()"
     (tmp_path / "x.db").touch()
     done = run(tmp_path, code)
-    assert done.stderr.endswith("can be written: name one with TMPDIR\n")
+    assert done.stderr.endswith("is writable: name one with TMPDIR\n")

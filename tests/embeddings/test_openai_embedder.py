@@ -82,7 +82,7 @@ def test_plain_numbers_are_read_as_base64_is(server: EmbeddingServer) -> None:
         ),
         pytest.param(
             Behaviour(change=lambda answer: answer["data"][0].pop("index")),
-            "no list of embeddings",
+            "not a list of embeddings",
             id="no index",
         ),
         pytest.param(
@@ -90,14 +90,14 @@ def test_plain_numbers_are_read_as_base64_is(server: EmbeddingServer) -> None:
             "No embedding data received",
             id="empty",
         ),
-        pytest.param(Behaviour(raw_body=b"{}"), "no list of embeddings", id="empty JSON"),
-        pytest.param(Behaviour(truncate_bytes=20), "no list of embeddings", id="cut JSON"),
+        pytest.param(Behaviour(raw_body=b"{}"), "not a list of embeddings", id="empty JSON"),
+        pytest.param(Behaviour(truncate_bytes=20), "not a list of embeddings", id="cut JSON"),
         pytest.param(
             Behaviour(raw_body=b"<html>hello", content_type="text/html"),
-            "no list of embeddings",
+            "not a list of embeddings",
             id="HTML",
         ),
-        pytest.param(Behaviour(raw_body=b"[1, 2]"), "no list of embeddings", id="other JSON"),
+        pytest.param(Behaviour(raw_body=b"[1, 2]"), "not a list of embeddings", id="other JSON"),
         pytest.param(
             Behaviour(change=lambda answer: number_all(answer, [KEY, "a", "b"])),
             "['a', 'b', '***']",
@@ -105,7 +105,7 @@ def test_plain_numbers_are_read_as_base64_is(server: EmbeddingServer) -> None:
         ),
         pytest.param(
             Behaviour(change=lambda answer: number_all(answer, [KEY, 1, 2])),
-            "no list of embeddings",
+            "not a list of embeddings",
             id="a key among the indexes",
         ),
         pytest.param(
@@ -135,7 +135,7 @@ def test_a_bad_answer_is_an_error_that_says_what_to_do(
 @pytest.mark.parametrize("value", [math.nan, 0.0, math.inf])
 def test_unfit_numbers_of_a_server_are_refused(server: EmbeddingServer, value: float) -> None:
     server.behaviour.change = fill_first(value)
-    with pytest.raises(EmbeddingError, match="nothing of this answer was used"):
+    with pytest.raises(EmbeddingError, match="the whole answer was discarded"):
         CheckedEmbedder(embedder_at(server, dimensions=DIMENSIONS)).embed(["red", "green"])
 
 

@@ -339,7 +339,7 @@ def test_a_dry_run_gives_what_is_new_no_id(memory: AgentMemory) -> None:
     assert foreseen.metadata.problems
     said = [user("The deadline is Monday."), user("The deadline is now Friday.")]
     (problem,) = memory.add(said, user_id="alice", dry_run=True).metadata.problems or []
-    assert "UPDATE of 'The deadline is Monday.' would be put in question" in problem
+    assert "UPDATE of 'The deadline is Monday.' would be put under review" in problem
     said = [user("I live in Berlin."), user("Forget that I live in Berlin.")]
     words: dict[str, Any] = {"may_delete": True, "min_confidence": 0.3, "dry_run": True}
     foreseen = memory.add(said, user_id="alice", **words)
@@ -388,7 +388,7 @@ def test_a_secret_that_was_stored_is_told_with_its_memory(
     (found,) = answer.metadata.secrets or []
     (stored,) = (made for made in answer.data if "key" in made.memory)
     assert (found.memory_id, found.kinds) == (stored.id, ["AWS access key"])
-    assert f"memory {stored.id} looks like it holds a secret" in caplog.text
+    assert f"memory {stored.id} seems to contain a secret" in caplog.text
     caplog.clear()
     assert memory.add(said, user_id="alice").metadata.secrets is None
     assert not caplog.text, "it is known: nothing was stored"
@@ -745,6 +745,6 @@ def test_undo_takes_back_an_add_that_only_asked(memory: AgentMemory) -> None:
     assert memory.undo().verb == "add"
     assert memory.reviews() == []
     assert memory.get(memory_id) is not None
-    with pytest.raises(ValidationError, match="nothing is left to undo"):
+    with pytest.raises(ValidationError, match="nothing left to undo"):
         memory.undo()
     assert memory.get(before) is not None

@@ -79,7 +79,7 @@ def test_paragraphs_are_messages_of_a_user(text: str) -> None:
         pytest.param("  \n", "give at least one", id="blank"),
         pytest.param([{"role": "robot", "content": "x"}], "messages.0.role.*'robot'", id="a role"),
         pytest.param([LIST[0], {"role": "user"}], "messages.1.content", id="no content"),
-        pytest.param([LIST[0], "hello"], "messages 1: a str is no message", id="a text"),
+        pytest.param([LIST[0], "hello"], "messages 1: a str is not a message", id="a text"),
         pytest.param({"messages": "hello"}, "give a list of messages", id="no list"),
         pytest.param(5, "give a list of messages", id="a number"),
         pytest.param(b"x", "give a list of messages", id="bytes"),
@@ -90,7 +90,7 @@ def test_paragraphs_are_messages_of_a_user(text: str) -> None:
         pytest.param(
             json.dumps(LIST[0]) + '\n\n{"role": "robot", "content": "x"}', "line 3", id="a bad line"
         ),
-        pytest.param(json.dumps(LIST[0]) + "\n[1]", "line 2: a list is no message", id="a list"),
+        pytest.param(json.dumps(LIST[0]) + "\n[1]", "line 2: a list is not a message", id="a list"),
         pytest.param("[" * 100_000, "nested too deep|is not JSON", id="deep"),
         pytest.param("User: a\x00b", "line 1.content.*NUL", id="a NUL"),
     ],

@@ -173,7 +173,7 @@ def test_after_three_wrong_answers_the_facts_are_what_was_said(answer: str, told
     assert {fact.sources for fact in extraction.facts} == {(1,), (3,)}
     assert (extraction.by, extraction.metadata.model_used) == ("raw", "raw")
     assert any(told in problem for problem in extraction.problems)
-    assert "were taken as they were said" in extraction.problems[-1]
+    assert "were kept as they were said" in extraction.problems[-1]
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_a_model_of_anthropic_that_refuses_what_can_be_left_out_is_asked_without
 @pytest.mark.parametrize(
     ("said", "kind", "told"),
     [
-        pytest.param(Said("slow down", 429, AT_ONCE), RateLimitExceeded, "too much", id="429"),
+        pytest.param(Said("slow down", 429, AT_ONCE), RateLimitExceeded, "too many", id="429"),
         pytest.param(Said("broken", 500, AT_ONCE), ProviderError, "HTTP status 500", id="500"),
         pytest.param(Said(f"bad key {KEY}", 401), ProviderError, "refuses the API key", id="401"),
         pytest.param(Said("no", 403), ProviderError, "does not let this key", id="403"),
@@ -304,8 +304,8 @@ def test_settings_as_document_c_has_them(monkeypatch: pytest.MonkeyPatch) -> Non
         ({"model": "m", "api_key": KEY, "base_url": "localhost:1"}, "no.?t a web address"),
         ({"model": "m", "api_key": "sk with space"}, "a space"),
         ({"model": 5, "api_key": KEY}, "model is a int"),
-        (5, "5 is no language model"),
-        (OpenAIChat, "is no language model"),
+        (5, "5 is not a language model"),
+        (OpenAIChat, "is not a language model"),
     ],
     ids=str,
 )

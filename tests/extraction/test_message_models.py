@@ -121,7 +121,7 @@ def test_an_image_that_is_in_the_message_is_not_in_its_text() -> None:
     ("change", "told"),
     [
         ({"role": "tool"}, "'system', 'user' or 'assistant'"),
-        ({"content": None}, "give a text, or a list of blocks"),
+        ({"content": None}, "give a string, or a list of blocks"),
         ({"content": "a\x00b"}, "NUL"),
         ({"content": "\ud800"}, "UTF-8"),
         ({"content": [{"type": "text"}]}, "needs 'text'"),
@@ -138,7 +138,7 @@ def test_an_image_that_is_in_the_message_is_not_in_its_text() -> None:
         ),
         ({"timestamp": "yesterday"}, "is not a time"),
         ({"name": " "}, "1 to 200 characters"),
-        ({"metadata": {"n": float("nan")}}, "JSON cannot hold"),
+        ({"metadata": {"n": float("nan")}}, "JSON cannot represent"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

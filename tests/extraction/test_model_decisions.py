@@ -200,7 +200,7 @@ def test_none_needs_a_memory_that_says_it() -> None:
         )
     )
     assert shortly(found) == [("NONE", PASTA.id, PASTA.text), *ALL_ADDED[1:]]
-    assert len([it for it in found.problems if "no memory given says" in it]) == 2
+    assert len([it for it in found.problems if "none of the memories states" in it]) == 2
 
 
 def test_none_does_not_rely_on_a_memory_that_is_changed() -> None:

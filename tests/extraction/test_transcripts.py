@@ -81,7 +81,7 @@ def test_the_command_takes_them_and_tells_what_it_passed_over(cli: Any) -> None:
     for name, count in PASSED_OVER.items():
         done = cli("--agent", name.replace(".", "-"), "add", str(FILES / name), "--user", "ann")
         assert done.code == 0
-        assert f"{count} messages or parts are no speech" in done.err
+        assert f"{count} messages or parts were skipped, as they are not dialogue" in done.err
 
 
 BAD: list[Any] = [
@@ -108,7 +108,7 @@ def test_one_bad_message_refuses_no_other_unless_it_is_to(memory: AgentMemory, b
     assert memory.count() == 1
     problems = answer.metadata.problems or []
     assert len(problems) == 1
-    assert problems[0].startswith("messages 1 was left out")
+    assert problems[0].startswith("messages 1 was skipped")
     with pytest.raises(ValidationError):
         memory.add([bad])  # nothing else was said
 
@@ -117,7 +117,7 @@ def test_a_bad_line_refuses_no_other() -> None:
     lines = '{"role": "user", "content": "a"}\n{"role": "user", "content": \n'
     transcript = read_transcript(lines + '{"role": "user", "content": "b"}')
     assert [message.text for message in transcript.messages] == ["a", "b"]
-    assert transcript.problems[0].startswith("line 2 was left out")
+    assert transcript.problems[0].startswith("line 2 was skipped")
 
 
 def test_a_transcript_without_speech_adds_nothing(memory: AgentMemory) -> None:
@@ -230,7 +230,7 @@ def test_a_key_that_is_nearly_a_requests_is_an_error(
 
 
 def test_a_request_has_no_other_keys_and_a_transcript_may(memory: AgentMemory) -> None:
-    with pytest.raises(ValidationError, match="infer: is no key of an Add Memory Request"):
+    with pytest.raises(ValidationError, match="infer: is not a key of an Add Memory Request"):
         memory.add({**REQUEST, "infer": False})
     assert memory.count() == 0
     body = {"model": "gpt-4.1", "temperature": 0, "tools": [], "title": "Food", "id": "chat-1"}

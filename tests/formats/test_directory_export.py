@@ -251,7 +251,7 @@ def test_what_is_beyond_a_limit_stands_whole_beside(
     store = [made(0, archived=archived, **within), made(1, archived=archived, **beyond)]
     written = write(tmp_path, *store)
     assert written.memories == 2
-    assert written.notes[0] == f"1 went whole into beyond_limits.jsonl: {reason}"
+    assert written.notes[0] == f"1 were written whole into beyond_limits.jsonl: {reason}"
     assert [one["id"] for one in lines(tmp_path / "beyond_limits.jsonl")] == [store[1].id]
     assert [one.fields["content"] for one in CODEC.read(tmp_path)] == [one.content for one in store]
     statistics = json.loads((tmp_path / "index.json").read_text())["statistics"]
@@ -266,7 +266,9 @@ def test_a_line_of_10_kib_is_the_longest(tmp_path: Path) -> None:
     fits = made(0, content="\U0001f600" * (room // 4 + 1) + "x" * (room % 4))
     written = write(tmp_path / "limit", fits, made(1, content=fits.content + "x"))
     assert (tmp_path / "limit" / "learnings.jsonl").stat().st_size == 10_240
-    assert written.notes[0] == "1 went whole into beyond_limits.jsonl: line of over 10,240 bytes"
+    assert written.notes[0] == (
+        "1 were written whole into beyond_limits.jsonl: line of over 10,240 bytes"
+    )
 
 
 @pytest.mark.parametrize(
@@ -283,7 +285,9 @@ def test_of_too_many_the_most_recently_used_stay(
     store[1] = store[1].model_copy(update={"updated_at": late})
     store[2] = store[2].model_copy(update={"archived": True})
     written = write(tmp_path, *store)
-    assert f"2 went whole into beyond_limits.jsonl: beyond the {limit:,} " in written.notes[0]
+    assert (
+        f"2 were written whole into beyond_limits.jsonl: beyond the {limit:,} " in written.notes[0]
+    )
     kept = [one["content"] for one in lines(tmp_path / f"{name}.jsonl")]
     assert kept == [one.content for one in [*store[:2], *store[5:]]]
     beyond = [one["content"] for one in lines(tmp_path / "beyond_limits.jsonl")]
@@ -427,7 +431,7 @@ def test_what_does_not_fit_on_the_disk_changes_nothing(tiny_disk: Path) -> None:
     folder = tiny_disk / "folder"
     write(folder, made())
     before = files(folder, backups=True)
-    with pytest.raises(StorageFull, match="folder does not fit"):
+    with pytest.raises(StorageFull, match="folder cannot be written: its disk is full"):
         write(folder, *(made(n, content="x" * 4000) for n in range(30)))
     assert files(folder, backups=True) == before
     with pytest.raises(StorageFull):
@@ -463,7 +467,7 @@ def test_a_file_that_may_not_grow_is_told_and_changes_nothing(tmp_path: Path) ->
     ]
     done = subprocess.run(code, capture_output=True, text=True, timeout=60)
     assert done.stdout.startswith("refused: "), done.stderr
-    assert "does not fit" in done.stdout
+    assert "its disk is full" in done.stdout
     assert files(tmp_path / "folder", backups=True) == before
 
 

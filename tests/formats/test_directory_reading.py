@@ -125,14 +125,14 @@ def test_what_e_does_not_know_is_metadata(tmp_path: Path) -> None:
     ("values", "fault"),
     [
         ({"source": 1, "metadata": {"source": 2}}, "'source'"),
-        ({"metadata": "text"}, "metadata: is no object"),
-        ({"metadata": []}, "metadata: is no object"),
+        ({"metadata": "text"}, "metadata: is not an object"),
+        ({"metadata": []}, "metadata: is not an object"),
         ({"content": None}, "content: is missing"),
-        ({"content": 7}, "content: is no text (got 7)"),
-        ({"content": ["x"]}, "content: is no text"),
-        ({"id": ["x"]}, "id: is no text"),
-        ({"tags": {"a": 1}}, "tags: is no list of texts"),
-        ({"tags": ["a", ["b"]]}, "tags: has what is no text"),
+        ({"content": 7}, "content: is not a string (got 7)"),
+        ({"content": ["x"]}, "content: is not a string"),
+        ({"id": ["x"]}, "id: is not a string"),
+        ({"tags": {"a": 1}}, "tags: is not a list of strings"),
+        ({"tags": ["a", ["b"]]}, "tags: has an element that is not a string"),
     ],
 )
 def test_what_cannot_be_put_right_is_told(
@@ -156,7 +156,7 @@ def test_the_archive_is_read_too(tmp_path: Path) -> None:
     assert first.fields["archived"] is False
     assert (core.fields["kind"], core.fields["archived"]) == ("core", True)
     assert core.place == "archive/2025/core_memories_2025_Q4.jsonl: line 1"
-    assert "it stands in the archive" in " ".join(core.repairs)
+    assert "it is in the archive" in " ".join(core.repairs)
     assert (task.fields["kind"], task.fields["archived"], task.repairs) == ("task", True, ())
 
 
@@ -166,47 +166,59 @@ def test_the_archive_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "fields", "repair"),
     [
-        ({"type": None}, {}, "type is missing: learning was taken"),
-        ({"type": "Core_Memory"}, {"kind": "core"}, "type 'Core_Memory' is not right: core"),
-        ({"type": 7}, {}, "type 7 is not right: learning was taken"),
-        ({"importance": None}, {"importance": "medium"}, "importance is missing: medium"),
-        ({"importance": " HIGH"}, {"importance": "high"}, "importance ' HIGH' is not right: high"),
+        ({"type": None}, {}, "type is missing: using learning"),
+        ({"type": "Core_Memory"}, {"kind": "core"}, "type 'Core_Memory' is not valid: using core"),
+        ({"type": 7}, {}, "type 7 is not valid: using learning"),
+        ({"importance": None}, {"importance": "medium"}, "importance is missing: using medium"),
+        (
+            {"importance": " HIGH"},
+            {"importance": "high"},
+            "importance ' HIGH' is not valid: using high",
+        ),
         ({"importance": "urgent"}, {"importance": "medium"}, "'urgent'"),
-        ({"access_count": "3"}, {"access_count": 3}, "access_count '3' is not right: 3 was taken"),
+        ({"access_count": "3"}, {"access_count": 3}, "access_count '3' is not valid: using 3"),
         ({"access_count": 3.0}, {"access_count": 3}, "access_count 3.0"),
         ({"access_count": -1}, {"access_count": 0}, "access_count -1"),
         ({"access_count": True}, {"access_count": 0}, "access_count True"),
         ({"access_count": "9" * 5000}, {"access_count": 0}, "access_count '999"),
-        ({"access_count": None}, {"access_count": 0}, "access_count is missing: 0 was taken"),
-        ({"tags": None}, {"tags": []}, "tags is missing: none were taken"),
-        ({"tags": "db, api"}, {"tags": ["db", "api"]}, "tags 'db, api' is not right: db, api were"),
+        ({"access_count": None}, {"access_count": 0}, "access_count is missing: using 0"),
+        ({"tags": None}, {"tags": []}, "tags is missing: using none"),
+        (
+            {"tags": "db, api"},
+            {"tags": ["db", "api"]},
+            "tags 'db, api' is not valid: using db, api",
+        ),
         ({"tags": ["a", 7, None]}, {"tags": ["a", "7"]}, "tags ['a', 7, None]"),
-        ({"archived": None}, {}, "archived is missing: false was taken"),
-        ({"archived": "true"}, {"archived": True}, "archived 'true' is not right: true was taken"),
-        ({"archived": 0}, {}, "archived 0 is not right: false was taken"),
+        ({"archived": None}, {}, "archived is missing: using false"),
+        ({"archived": "true"}, {"archived": True}, "archived 'true' is not valid: using true"),
+        ({"archived": 0}, {}, "archived 0 is not valid: using false"),
         ({"id": 7}, {"id": "7"}, "id 7 is a number"),
-        ({"updated_at": None}, {"updated_at": WHOLE["created_at"]}, "created_at was taken"),
-        ({"updated_at": "soon"}, {"updated_at": WHOLE["created_at"]}, "'soon' is no time"),
-        ({"updated_at": 1767261600}, {"updated_at": WHOLE["created_at"]}, "1767261600 is no time"),
+        ({"updated_at": None}, {"updated_at": WHOLE["created_at"]}, "using created_at"),
+        ({"updated_at": "soon"}, {"updated_at": WHOLE["created_at"]}, "'soon' is not a time"),
+        (
+            {"updated_at": 1767261600},
+            {"updated_at": WHOLE["created_at"]},
+            "1767261600 is not a time",
+        ),
         (
             {"created_at": "2024-02-30"},
             {"timestamp": WHOLE["updated_at"]},
-            "created_at '2024-02-30' is no time: updated_at was taken",
+            "created_at '2024-02-30' is not a time: using updated_at",
         ),
         (
             {"created_at": None, "updated_at": "0000-01-01T00:00:00Z"},
             {"timestamp": WHOLE["accessed_at"], "updated_at": WHOLE["accessed_at"]},
-            "created_at is missing: accessed_at was taken",
+            "created_at is missing: using accessed_at",
         ),
         (
             {"accessed_at": None},
             {"last_accessed": WHOLE["updated_at"]},
-            "accessed_at is missing: updated_at was taken",
+            "accessed_at is missing: using updated_at",
         ),
         (
             {"accessed_at": "x", "access_count": 0},
             {"last_accessed": None, "access_count": 0},
-            "accessed_at 'x' is no time: never was taken",
+            "accessed_at 'x' is not a time: using never",
         ),
     ],
 )
@@ -267,7 +279,7 @@ def test_of_equal_ids_the_first_is_kept_across_all_files(tmp_path: Path) -> None
     first, second, third = read(folder)
     assert first.fields["content"] == "first"
     assert [second.place, third.place] == ["learnings.jsonl: line 1", "learnings.jsonl: line 2"]
-    assert f"earlier line has '{UUID.format(7)}' too" in (second.error or "")
+    assert f"earlier line has the id '{UUID.format(7)}' too" in (second.error or "")
     assert third.error == second.error
 
 
@@ -286,9 +298,9 @@ def test_an_id_whose_first_line_is_of_no_use_is_taken_from_the_next(tmp_path: Pa
         ('{"statistics": {"by_type": {"learning": 2}}}', "index.json is of version None"),
         (
             '{"version": "1.0.0", "statistics": {"by_type": {"learning": 2}}}',
-            "index.json counts 2 of type learning, the files have 1: they count",
+            "index.json counts 2 of type learning, but the files have 1: using the files",
         ),
-        ("[" * 100_000, "index.json is nested too deep"),
+        ("[" * 100_000, "index.json is nested too deeply"),
         ("\ud800", "index.json is not JSON: it is not UTF-8"),
         (" " * 5_000_000, "index.json is longer than 4,000,000 bytes"),
     ],
@@ -334,7 +346,7 @@ def test_a_file_that_cannot_be_read_comes_from_its_newest_backup(
     (folder / ".backup" / "learnings.jsonl.backup.20270101_000000").write_bytes(b"\xff broken")
     first, second = read(folder)
     assert (first.fields["content"], first.place) == ("newest", f"{newest}: line 1")
-    assert first.repairs == (f"learnings.jsonl cannot be read: {newest} was taken",)
+    assert first.repairs == (f"learnings.jsonl cannot be read: imported {newest} instead",)
     assert second.repairs == ()
 
 
@@ -353,9 +365,9 @@ def test_an_empty_file_comes_from_its_backup_unless_the_index_says_that_it_is_em
         (entry,) = read(source)
         if is_taken:
             assert entry.fields["content"] == "kept"
-            assert entry.repairs[0] == f"learnings.jsonl is empty: {backup} was taken"
+            assert entry.repairs[0] == f"learnings.jsonl is empty: imported {backup} instead"
         else:
-            advice = f"{backup} was not read: import it by itself, if it is wanted"
+            advice = f"{backup} was not read: import it separately if you want it"
             told = f"is empty, and index.json counts none in it: {advice}"
             assert entry == Entry(Section.AGENT, {}, "learnings.jsonl", repairs=(told,))
 
@@ -366,7 +378,7 @@ def test_a_backup_beside_an_empty_file_is_one_too(tmp_path: Path) -> None:
     for source in (folder, folder / "core_memories.jsonl"):
         (entry,) = read(source)
         assert entry.fields["content"] == "kept"
-        message = "core_memories.jsonl is empty: core_memories.jsonl.backup was taken"
+        message = "core_memories.jsonl is empty: imported core_memories.jsonl.backup instead"
         assert entry.repairs == (message,)
 
 
@@ -391,7 +403,7 @@ def test_a_file_that_is_missing_comes_from_its_newest_backup(tmp_path: Path) -> 
     newest = back_up(folder, "learning_memories", GOOD.decode())
     (entry,) = read(folder)
     assert entry.fields == FIELDS
-    assert entry.repairs == (f"learnings.jsonl is missing: {newest} was taken",)
+    assert entry.repairs == (f"learnings.jsonl is missing: imported {newest} instead",)
 
 
 def test_a_folder_with_nothing_but_backups_is_read(tmp_path: Path) -> None:
@@ -412,7 +424,7 @@ def test_a_file_that_the_index_counts_and_nobody_has_is_told(tmp_path: Path) -> 
 def test_a_file_without_a_line_and_without_backup_is_told_once(tmp_path: Path) -> None:
     (entry,) = read(folder_of(tmp_path / "a", learnings=b"\xff\n" * 1000))
     assert entry.place == "learnings.jsonl"
-    assert "no line that can be read" in (entry.error or "")
+    assert "no readable line" in (entry.error or "")
 
 
 def test_a_broken_line_comes_from_the_newest_backup_that_has_its_id(tmp_path: Path) -> None:
@@ -429,7 +441,7 @@ def test_a_broken_line_comes_from_the_newest_backup_that_has_its_id(tmp_path: Pa
     assert restored.place == "learnings.jsonl: line 1"
     (repair,) = restored.repairs
     assert repair.startswith("the line is not JSON")
-    assert repair.endswith(f"{newest} was taken")
+    assert repair.endswith(f": using {newest}")
 
 
 def test_a_broken_line_whose_memory_is_there_as_well_is_not_restored(tmp_path: Path) -> None:

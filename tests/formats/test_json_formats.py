@@ -335,7 +335,7 @@ def test_what_a_search_returned_is_read_as_its_memories(
 def test_a_conversation_is_told_which_verb_takes_it(name: str, tmp_path: Path) -> None:
     text = json.dumps({"messages": [{"role": "user", "content": "I live in Oslo."}]})
     (entry,) = read(text, tmp_path, name)
-    assert entry.error == "is a conversation, not a memory: `add` keeps what one says"
+    assert entry.error == "is a conversation, not a memory: use `add` to learn from it"
 
 
 # The shapes that are read -------------------------------------------------------------------
@@ -485,7 +485,7 @@ def test_of_agents_the_first_is_told_and_another_is_kept_in_the_metadata(tmp_pat
     [
         ({"content": "x", "metadata": [1]}, "metadata: is a JSON list"),
         ({"content": "x", "metadata": "y"}, "metadata: is a JSON str"),
-        ({"content": "x", "foo": 1, "metadata": {"foo": 2}}, "'foo' stands beside the metadata"),
+        ({"content": "x", "foo": 1, "metadata": {"foo": 2}}, "'foo' is both beside the metadata"),
         (
             {"content": "x", "metadata": {"created_at": "2026-01-01", "custom_metadata": "y"}},
             "custom_metadata: is a JSON str",
@@ -496,7 +496,7 @@ def test_of_agents_the_first_is_told_and_another_is_kept_in_the_metadata(tmp_pat
                 "metadata": {"memory_type": "GRAPH", "custom_metadata": {"a": 1}},
                 "a": 2,
             },
-            "'a' stands beside",
+            "'a' is both beside",
         ),
         ({"results": [1]}, "is a JSON int, not an object"),
         (None, "null, not an object|NoneType, not an object"),
@@ -530,8 +530,8 @@ def test_an_item_that_cannot_be_used_is_told_and_the_next_one_read(
         ('{"content": "x", "metadata": {"n": [-Infinity]}}', "-Infinity"),
         ('{"content": "x", "metadata": {"n": 1e999}}', "1e999"),
         ('{"content": "x", "access_count": ' + "7" * 5000 + "}", "5,000 digits"),
-        ('{"content": "x", "content": "y"}', "'content' stands twice"),
-        ('{"content": "x", "metadata": {"a": 1, "\\u0061": 2}}', "'a' stands twice"),
+        ('{"content": "x", "content": "y"}', "'content' occurs twice"),
+        ('{"content": "x", "metadata": {"a": 1, "\\u0061": 2}}', "'a' occurs twice"),
         ('{"content": "' + "x" * MAX_ITEM + '"}', "longer than 1,000,000"),
     ],
     ids=lambda value: value[-30:],
@@ -569,8 +569,8 @@ def test_what_breaks_a_rule_is_told_of_its_item_and_the_next_one_is_read(
         ('[{"a": 01}]', "line 1: is not JSON"),
         ("hello", "line 1: is not JSON: .* before 'hello'"),
         ("\x00", "line 1: is not JSON"),
-        ("[" * 100_000, "line 1: is nested too deep"),
-        ('[\n{"metadata":' + '{"a":' * 100_000, "line 2: is nested too deep"),
+        ("[" * 100_000, "line 1: is nested too deeply"),
+        ('[\n{"metadata":' + '{"a":' * 100_000, "line 2: is nested too deeply"),
         ('[{"content": "' + "x" * 3 * MAX_ITEM, "line 1: is longer than 1,000,000"),
         ("{" + ",".join(f'"{n}": 1' for n in range(200_000)) + "}", "line 1: is longer than"),
     ],
@@ -723,8 +723,8 @@ ANSWER = {"success": True, "data": {"content": "x"}}
 @pytest.mark.parametrize(
     ("text", "values", "error"),
     [
-        ('{"content": "x", "content": "y"}', [None], "'content' stands twice"),
-        ('{"a": {"b": 1, "b": 2}, "content": "y"}', [None], "'b' stands twice"),
+        ('{"content": "x", "content": "y"}', [None], "'content' occurs twice"),
+        ('{"a": {"b": 1, "b": 2}, "content": "y"}', [None], "'b' occurs twice"),
         ('{"results": [1, {}], "content": "x"}', [1, {}, None], BOTH),
         ('{"success": true, "data": {}, "content": "x"}', [{}, None], BOTH),
         ('{"success": true, "data": {"memories": [1]}, "results": [2]}', [1, 2], None),
@@ -749,13 +749,13 @@ def test_an_object_is_the_same_whether_it_is_held_as_a_whole_or_not(
 def test_answers_in_answers_without_end_are_refused() -> None:
     data = b'{"success": true, "data": ' * 50_000
     for size in (100, len(data)):
-        with pytest.raises(ValidationError, match="line 1: is nested too deep"):
+        with pytest.raises(ValidationError, match="line 1: is nested too deeply"):
             list(read_items(Trickle(data, size)))  # type: ignore[arg-type]
 
 
 def _strictly(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
-        raise ValueError("a key stands twice")
+        raise ValueError("a key occurs twice")
     return dict(pairs)
 
 

@@ -240,8 +240,8 @@ def test_an_object_is_parsed_alone() -> None:
         (b'{"a": -Infinity}', "is not JSON: -Infinity"),
         (b'{"a": 1e999}', "1e999 is too large"),
         (b'{"a": ' + b"7" * 5_000 + b"}", "5,000 digits"),
-        (b'{"a": 1, "b": {"c": 1, "c": 1}}', "'c' stands twice"),
-        (b'{"a": ' * 100_000 + b"1" + b"}" * 100_000, "is nested too deep"),
+        (b'{"a": 1, "b": {"c": 1, "c": 1}}', "'c' occurs twice"),
+        (b'{"a": ' * 100_000 + b"1" + b"}" * 100_000, "is nested too deeply"),
         (b'{"a": "\xff"}', "is not JSON: it is not UTF-8 .byte 8."),
         (b'{"a": 1} {"b": 2}', "is not JSON: Extra data .column 10."),
         (b'{\n"a": 1\n"b": 2}', "is not JSON: .*line 3, column 1"),
@@ -259,7 +259,7 @@ def test_many_keys_of_which_one_stands_twice_are_told_at_once() -> None:
     keys = [*range(70_000), 69_999]
     raw = ("{" + ",".join(f'"{key}":1' for key in keys) + "}").encode()
     assert len(raw) < MAX_LINE_BYTES
-    assert "'69999' stands twice" in only_error(raw)
+    assert "'69999' occurs twice" in only_error(raw)
 
 
 # Length -------------------------------------------------------------------------------------

@@ -234,8 +234,8 @@ def test_basic_memory_and_openclaw(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"\xff\xfe\x00", r"bad\.md: is not a text in UTF-8"),
-        (b"---\n- a\n- b\n---\ntext\n", r"bad\.md: what stands between"),
+        (b"\xff\xfe\x00", r"bad\.md: is not UTF-8 text"),
+        (b"---\n- a\n- b\n---\ntext\n", r"bad\.md: the text between the --- lines"),
         (b"---\nagent_memory: 1\ntags: [\n---\ntext\n", r"bad\.md: .*line 3"),
         (b"---\nagent_memory: 1\nimportance: huge\n---\ntext\n", r"bad\.md: importance"),
     ],

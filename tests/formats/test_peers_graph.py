@@ -78,7 +78,7 @@ def test_a_line_of_another_version_is_passed_over_and_counted(tmp_path: Path) ->
     path.write_text(lines(ENTITY, {"type": "event", "name": "x"}, {"type": "event", "name": "y"}))
     report, memories = taken_in(path, tmp_path)
     assert len(memories) == 1
-    assert report.notes[0] == "left out: 2 lines of the type 'event'"
+    assert report.notes[0] == "skipped: 2 lines of the type 'event'"
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_a_line_of_another_version_is_passed_over_and_counted(tmp_path: Path) ->
         ("[]", "line 2: is a JSON list"),
         ('{"name": "x"}', "line 2: type: is missing"),
         ('{"type": 7}', "line 2: type: is missing"),
-        ('{"type": "entity", "name": "x", "observations": "y"}', "observations: is no list"),
-        ('{"type": "entity", "name": "x", "observations": [7]}', "is a JSON int, not a text"),
-        ('{"type": "entity", "name": 7, "observations": []}', "name: a name has 1 to 200"),
+        ('{"type": "entity", "name": "x", "observations": "y"}', "observations: is not a list"),
+        ('{"type": "entity", "name": "x", "observations": [7]}', "is a JSON int, not a string"),
+        ('{"type": "entity", "name": 7, "observations": []}', "name: a name must have 1 to 200"),
         ('{"type": "entity", "name": "a\\u0000", "observations": []}', "name: the text has a NUL"),
-        ('{"type": "relation", "from": "x", "to": "y"}', "relationType: a name has 1 to 200"),
-        ('{"type": "relation", "from": "x", "to": "' + "y" * 201 + '"}', "to: a name has 1"),
+        ('{"type": "relation", "from": "x", "to": "y"}', "relationType: a name must have 1 to 200"),
+        ('{"type": "relation", "from": "x", "to": "' + "y" * 201 + '"}', "to: a name must have 1"),
         ('{"type": "entity", "name": "' + "y" * 10**7, "line 2: is longer than 1,000,000 bytes"),
     ],
     ids=range(11),
@@ -103,7 +103,7 @@ def test_a_broken_line_is_named_and_nothing_is_taken_in(
 ) -> None:
     path = tmp_path / "memory.jsonl"
     path.write_text(lines(ENTITY, line))
-    with pytest.raises(ValidationError, match="Nothing was taken in") as caught:
+    with pytest.raises(ValidationError, match="Nothing was imported") as caught:
         memory.import_(path)
     assert message in str(caught.value)
     assert everything(memory) == []

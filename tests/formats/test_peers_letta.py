@@ -69,7 +69,7 @@ def test_blocks_and_messages_come_in(tmp_path: Path, form: str) -> None:
     ]
     assert said[0].timestamp.isoformat() == "2026-01-22T02:06:01.046456+00:00"
     assert said[0].created_by_session == "loop"
-    assert "1 empty texts, 4 messages that nobody said" in report.notes[0]
+    assert "1 empty texts, 4 non-dialogue messages" in report.notes[0]
     assert "1 tools of agents" in report.notes[0]
     (tmp_path / "facts").mkdir()
     _, facts = taken_in(path, tmp_path / "facts")

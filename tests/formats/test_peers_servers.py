@@ -96,7 +96,7 @@ def test_a_dry_run_and_the_command_line_show_no_password(root: Path, url: str, c
 
 
 def test_what_holds_no_store_is_told(root: Path, postgres: PostgresServer) -> None:
-    with pytest.raises(ValidationError, match=r"holds no store of LangGraph.*search_path"):
+    with pytest.raises(ValidationError, match=r"is not a LangGraph store.*search_path"):
         taken(root, postgres.url())
     with pytest.raises(StorageError, match="nowhere"):
         taken(root, postgres.url(database="nowhere"))

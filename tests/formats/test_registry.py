@@ -94,7 +94,9 @@ def test_every_codec_of_the_folder_is_in_the_table() -> None:
 
 def test_what_is_only_read_is_told_so_by_an_export(memory: AgentMemory, tmp_path: Path) -> None:
     for name in PEERS:
-        with pytest.raises(ValidationError, match=f"'{name}' is only read: export in one of store"):
+        with pytest.raises(
+            ValidationError, match=f"'{name}' can only be imported: export in one of store"
+        ):
             memory.export(tmp_path / "out", format=name)
     assert not (tmp_path / "out").exists()
 
@@ -213,7 +215,7 @@ def zipped() -> bytes:
         ("<!DOCTYPE html>\n<html></html>", "web page"),
         ("<html lang='en'>", "web page"),
         ("<?xml version='1.0'?><a/>", "XML"),
-        (b"caf\xe9: a menu\n", "is not a text in UTF-8"),
+        (b"caf\xe9: a menu\n", "is not UTF-8 text"),
         (bytes(range(256)), "is not a text"),
         ("id,content\n1,x\n", "begins with 'id,content'"),
         ("Dear diary\x1b[31m", "begins with 'Dear diary\\x1b[31m'"),
@@ -230,12 +232,12 @@ def test_what_no_format_knows_is_said_to_be_what_it_looks_like(
     assert f"{tmp_path}/in: " in str(caught.value)
     assert looks in str(caught.value)
     assert "--format: store, " in str(caught.value)
-    assert "`add` keeps what a conversation or a text says" in str(caught.value)
+    assert "use `add` to learn from a conversation or a text" in str(caught.value)
 
 
 def test_a_folder_of_other_things_and_nothing_are_told_apart(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(ValidationError, match=r"is a folder without the files of a format"):
+    with pytest.raises(ValidationError, match=r"is a folder without the files of any known format"):
         recognise(tmp_path)
     with pytest.raises(StorageUnavailable, match=r"nothing does not exist"):
         recognise(tmp_path / "nothing")

@@ -187,7 +187,7 @@ def test_the_hot_set_is_written_exactly_as_document_a_shows(path: Path) -> None:
     written = CODEC.write(path, ListSource(HELD, hot=HOT))
     assert path.read_text() == AS_A_SHOWS
     assert written.memories == 2
-    assert [note.partition(",")[0] for note in written.notes] == ["only the hot set"]
+    assert [note.partition(",")[0] for note in written.notes] == ["only the scratchpad's memories"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
@@ -344,13 +344,13 @@ def test_each_entry_has_its_line_and_what_is_wrong_with_it(path: Path) -> None:
     with pytest.raises(ValueError, match="day") as no_such_day:  # each Python has its own words
         date(2026, 2, 30)
     assert [(entry.section.value, entry.place, entry.error) for entry in found] == [
-        ("agent", "line 1", "agent_id: must be a text: put it between double quotes"),
+        ("agent", "line 1", "agent_id: must be a string: put it between double quotes"),
         ("agent", "line 2", "max_size: must be a whole number"),
         ("memory", "line 5", None),
-        ("memory", "line 8", "the alias *alias is not read here: write the value out"),
-        ("memory", "line 9", "must be a mapping with a content"),
+        ("memory", "line 8", "the alias *alias is not supported: write the value out"),
+        ("memory", "line 9", "must be a mapping with a content key"),
         ("memory", "line 10", "metadata: must be a mapping"),
-        ("memory", "line 11", "mood: stands both in the entry and in its metadata: remove one"),
+        ("memory", "line 11", "mood: is both in the entry and in its metadata: remove one"),
         ("memory", "line 12", f"'2026-02-30' cannot be read: {no_such_day.value}"),
         ("memory", "line 13", None),
         ("scratchpad", "line 13", None),
@@ -364,15 +364,15 @@ def test_each_entry_has_its_line_and_what_is_wrong_with_it(path: Path) -> None:
 
 UNREADABLE: dict[str | bytes, str] = {
     "": "line 1: the file is empty",
-    "agent_id: bob\n": "is no scratchpad: that is a mapping with a list `memories`",
+    "agent_id: bob\n": "is not a scratchpad: it must be a mapping with a list `memories`",
     "memories: text\n": "line 1: memories: must be a list of memories",
     "memories: {content: a}\n": "line 1: memories: must be a list of memories",
     "a: &a [x]\nmemories: *a\n": r"line 2: memories: the alias \*a",
     "memories:\n- content: a\n- content: ]\n": "line 3: is not YAML",
     "memories:\n- content: a\n- content: 'b\n": "line 4: is not YAML",
-    "memories: []\nmemories: []\n": "line 2: the key 'memories' stands twice",
+    "memories: []\nmemories: []\n": "line 2: the key 'memories' occurs twice",
     "memories: []\n--- a\n": "line 2: a second document",
-    "memories:\n- " + "[" * 100_000: "line 2: is nested over 40 deep",
+    "memories:\n- " + "[" * 100_000: "line 2: is nested over 40 levels deep",
     b"memories:\n- content: a\xff\n": "line 2: is not YAML",
     "memories:\n- content: a\x00\n": "line 2: is not YAML",
     'memories:\n- content: "\\ud800"\n': "line 2: is not YAML",

@@ -185,7 +185,7 @@ def test_the_metadata_of_the_data_models_is_read_as_it_stands(tmp_path: Path) ->
         "memory_count", "stats.storage_size_mb", "storage_backend", "migration_date",
         "stats.embeddings_generated", "migration",
     ]  # fmt: skip
-    assert all(repair.endswith(": left out") for repair in entry.repairs)
+    assert all(repair.endswith(": skipped") for repair in entry.repairs)
     other = FULL_TEXT.replace('"similarity_threshold": 0.75', '"similarity_threshold": 0.5')
     assert read(other, tmp_path).fields["config"] == {"similarity_threshold": 0.5}
 
@@ -196,10 +196,10 @@ def test_the_metadata_of_the_architecture_is_read_as_it_stands(tmp_path: Path) -
     entry = read(SHORT_TEXT, tmp_path)
     assert (entry.fields, entry.error) == (wanted, None)
     assert [repair.partition(":")[0] for repair in entry.repairs] == [
-        "memory_count (327) is counted anew",
-        "stats.storage_size_mb (3.2) is counted anew",
-        "storage_backend tells of vectors, which the file does not hold",
-        "migration_date tells of vectors, which the file does not hold",
+        "memory_count (327) is counted again here",
+        "stats.storage_size_mb (3.2) is counted again here",
+        "storage_backend describes vectors, which the file does not contain",
+        "migration_date describes vectors, which the file does not contain",
     ]
 
 
@@ -210,7 +210,7 @@ def test_only_settings_that_are_told_are_taken_and_the_others_are_named(tmp_path
     assert [repair.partition(" ")[0] for repair in entry.repairs] == [
         "owner", "config.ttl", "config.path",
     ]  # fmt: skip
-    assert all(repair.endswith(": left out") for repair in entry.repairs)
+    assert all(repair.endswith(": skipped") for repair in entry.repairs)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_only_settings_that_are_told_are_taken_and_the_others_are_named(tmp_path
     [
         ('{"agent_id": "bob", "config": [1]}', "config: is a list"),
         ('{"agent_id": "bob", "config": "x"}', "config: is a str"),
-        ('{"agent_id": "bob", "agent_id": "alice"}', "'agent_id' stands twice"),
+        ('{"agent_id": "bob", "agent_id": "alice"}', "'agent_id' occurs twice"),
         ('{"agent_id": "bob", "config": {"similarity_threshold": NaN}}', "NaN"),
         ('{"agent_id": "bob", "config": {"similarity_threshold": 1e999}}', "1e999"),
         ("7", "is a int"),
@@ -239,7 +239,7 @@ def test_metadata_that_cannot_be_taken_is_told(text: str, error: str, tmp_path: 
         ('{\n"agent_id": bob}', "line 2: is not JSON: .* before 'bob}'"),
         ('{"agent_id": "bob"}\n{"agent_id": "alice"}', "holds 2 JSON values"),
         ("", "holds 0 JSON values"),
-        ("[" * 100_000, "line 1: is nested too deep"),
+        ("[" * 100_000, "line 1: is nested too deeply"),
         (b'{"agent_id": "\xff"}', "line 1: is not UTF-8"),
         ('{"agent_id": "' + "x" * 1_000_000 + '"}', "is longer than 1,000,000 bytes"),
     ],
@@ -323,9 +323,9 @@ def test_both_blocks_may_stand_in_one_file_beside_others(tmp_path: Path) -> None
         ("memory: [1, 2]\n", "memory: is a list"),
         ("memory:\n  migration: soon\n", "memory.migration: is a str"),
         ("session:\n  capabilities: 3\n", "session.capabilities: is a int"),
-        ("memory:\n  migration:\n", "tells nothing"),
+        ("memory:\n  migration:\n", "contains no settings"),
         ("memory:\n  migration: &m\n    threshold: *m\n", r"alias"),
-        ("memory:\n  migration:\n    threshold: 1\n    threshold: 2\n", "'threshold' stands twice"),
+        ("memory:\n  migration:\n    threshold: 1\n    threshold: 2\n", "'threshold' occurs twice"),
         ("memory:\n  migration: !!python/name:os.system x\n", "tag"),
         ("memory:\n  migration:\n    threshold: 2026-02-30\n", "2026-02-30"),
     ],

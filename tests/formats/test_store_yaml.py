@@ -326,7 +326,7 @@ def test_what_is_nested_without_end_is_refused_by_name(path: Path) -> None:
     for _ in range(100_000):
         endless = {"a": endless}
     path.write_text("precious")
-    with pytest.raises(ValidationError, match="memories: mem-1 is nested too deep"):
+    with pytest.raises(ValidationError, match="memories: mem-1 is nested too deeply"):
         CODEC.write(path, Held([memory(metadata=endless)]))
     assert path.read_text() == "precious"
     assert list(path.parent.iterdir()) == [path]
@@ -386,23 +386,23 @@ def test_a_store_is_recognised_by_how_it_begins(path: Path, text: str, is_one: b
 
 UNREADABLE: dict[str | bytes, str] = {
     "": "line 1: the file is empty",
-    "version: 1\n": "is no store: `format` and `version` are missing",
-    "memories: []\n": "line 1: `format` and `version` must stand first",
-    "format: other\nversion: 1\n": "line 1: is no store",
+    "version: 1\n": "is not a store export: `format` and `version` are missing",
+    "memories: []\n": "line 1: `format` and `version` must come first",
+    "format: other\nversion: 1\n": "line 1: is not a store export",
     "format: &a agent-memory store\nversion: *a\n": "line 2: version: must be a number",
     "format: agent-memory store\nversion: '1'\n": "line 2: version: must be a number",
     "format: agent-memory store\nversion: true\n": "line 2: version: must be a number",
-    "format: agent-memory store\nversion: 2\n": "line 2: is of version 2 .*: upgrade agent-memory",
+    "format: agent-memory store\nversion: 2\n": "line 2: has version 2 .*: upgrade agent-memory",
     "format: agent-memory store\nmemories: []\n": "line 2: `format` and `version` must",
-    f"{HEAD}memorys: []\n": "line 3: 'memorys' is no section",
+    f"{HEAD}memorys: []\n": "line 3: 'memorys' is not a section",
     f"{HEAD}memories: text\n": "line 3: memories: must be a list",
     f"{HEAD}memories: {{a: b}}\n": "line 3: memories: must be a list",
     f"{HEAD}changes: !!set {{a}}\n": "line 3: changes: the tag .*set",
-    f"{HEAD}memories: []\nmemories: []\n": "line 4: the key 'memories' stands twice",
+    f"{HEAD}memories: []\nmemories: []\n": "line 4: the key 'memories' occurs twice",
     f"{HEAD}memories:\n  - content: |\n      a\n     b\n": "line 6: is not YAML",
     f'{HEAD}memories:\n  - content: "a\n': "line 5: is not YAML",
     HEAD.encode() + b"memories: [\xff]": "line 3: is not YAML",
-    f"{HEAD}memories: " + "[" * 100_000: "line 3: is nested over 40 deep",
+    f"{HEAD}memories: " + "[" * 100_000: "line 3: is nested over 40 levels deep",
 }
 
 
@@ -427,13 +427,13 @@ def test_what_is_wrong_with_one_entry_leaves_the_others(path: Path) -> None:
     found = [(entry.section.value, entry.place, entry.error) for entry in read(path, text)]
     assert found == [
         ("agent", "line 3", "must be a mapping"),
-        ("memory", "line 6", "the key 'content' stands twice"),
+        ("memory", "line 6", "the key 'content' occurs twice"),
         ("memory", "line 7", "metadata: must be a mapping"),
-        ("memory", "line 8", "mood: stands both in the entry and in its metadata: remove one"),
-        ("memory", "line 9", "must be a mapping with a content"),
+        ("memory", "line 8", "mood: is both in the entry and in its metadata: remove one"),
+        ("memory", "line 9", "must be a mapping with a content key"),
         ("memory", "line 10", None),
         ("change", "line 12", "must be a mapping"),
-        ("change", "line 13", "the alias *x is not read here: write the value out"),
+        ("change", "line 13", "the alias *x is not supported: write the value out"),
         ("change", "line 14", None),
     ]
 
@@ -535,6 +535,6 @@ def test_a_large_store_takes_no_more_memory_than_a_small_one(path: Path) -> None
 def test_a_file_that_may_not_grow_is_a_typed_error_and_leaves_what_was_there(path: Path) -> None:
     path.write_text("precious")
     _, found = write_and_read_many(path, 10_000, limit=2_000_000)
-    assert re.match(f"StorageFull: {re.escape(str(path))} does not fit", found)
+    assert re.match(f"StorageFull: {re.escape(str(path))} cannot be written: its disk", found)
     assert path.read_text() == "precious"
     assert list(path.parent.iterdir()) == [path]

@@ -156,19 +156,19 @@ def test_every_way_of_ending_a_line_and_of_beginning_a_file_is_read(path: Path) 
 
 # Each stands in the second of three items, and begins on its line 4.
 UNFIT = {
-    "*anchor": r"line 4: the alias \*anchor is not read here",
-    "{a: 1, a: 2}": "line 4: the key 'a' stands twice",
-    "{a: 1,\n    a: 2}": "line 5: the key 'a' stands twice",
-    "{12: b}": "line 4: this key is not a text: put it between double quotes",
-    "{yes: b}": "line 4: this key is not a text",
-    "{[a]: b}": "line 4: this key is not a text",
-    "{? {a: b} : c}": "line 4: this key is not a text",
+    "*anchor": r"line 4: the alias \*anchor is not supported",
+    "{a: 1, a: 2}": "line 4: the key 'a' occurs twice",
+    "{a: 1,\n    a: 2}": "line 5: the key 'a' occurs twice",
+    "{12: b}": "line 4: this key is not a string: put it between double quotes",
+    "{yes: b}": "line 4: this key is not a string",
+    "{[a]: b}": "line 4: this key is not a string",
+    "{? {a: b} : c}": "line 4: this key is not a string",
     "{? [[a, *anchor], b] : c, d: [e]}": r"line 4: the alias \*anchor",
-    "!!python/object:os.system {a: [b]}": "line 4: the tag .*os.system is not read here",
-    "!!python/name:os.system": "line 4: .*os.system.* is not read here",
-    "{deep: [{er: [!!set {a}, {b: c}]}, d]}": "line 4: the tag .*set is not read here",
-    "!!binary aGk=": "line 4: 'aGk=' .*binary.* is not read here: double-quote it",
-    "!!int '3'": "line 4: '3' .*int.* is not read here",
+    "!!python/object:os.system {a: [b]}": "line 4: the tag .*os.system is not supported",
+    "!!python/name:os.system": "line 4: .*os.system.* is not supported",
+    "{deep: [{er: [!!set {a}, {b: c}]}, d]}": "line 4: the tag .*set is not supported",
+    "!!binary aGk=": "line 4: 'aGk=' .*binary.* is not supported: put it between double quotes",
+    "!!int '3'": "line 4: '3' .*int.* is not supported",
     "{<<: {a: b}}": "line 4: '<<'",
     "{a: =}": "line 4: '='",
     "{a: 2026-02-30}": "line 4: '2026-02-30' cannot be read: ",
@@ -194,11 +194,11 @@ def test_what_is_wrong_with_one_item_leaves_the_next_ones(path: Path, text: str)
 UNREADABLE: dict[str | bytes, str] = {
     "": "line 1: the file is empty",
     "# nothing\n": "line 2: the file is empty",
-    "text": "line 1: is no mapping",
-    "- a\n- b\n": "line 1: is no mapping",
-    "a: 1\nb: 2\na: 3\n": "line 3: the key 'a' stands twice",
-    "a: 1\n12: 2\n": "line 2: this key is not a text",
-    "a: 1\n[b, c]: 2\n": "line 2: this key is not a text",
+    "text": "line 1: is not a mapping",
+    "- a\n- b\n": "line 1: is not a mapping",
+    "a: 1\nb: 2\na: 3\n": "line 3: the key 'a' occurs twice",
+    "a: 1\n12: 2\n": "line 2: this key is not a string",
+    "a: 1\n[b, c]: 2\n": "line 2: this key is not a string",
     "a: 1\n*a : 2\n": "line 2: ",
     "a: 1\n---\nb: 2\n": "line 2: a second document begins here",
     "a: 1\nb: ]\n": "line 2: is not YAML: ",
@@ -209,9 +209,9 @@ UNREADABLE: dict[str | bytes, str] = {
     b"a: 1\nb: \xff\n": "line 2: is not YAML: ",
     "a: 1\nb:\n- x\n- a\x00b\n": "line 4: is not YAML: ",
     "a: \u00e9\u00e9\u00e9\u00e9\nb: \x07\n": "line 2: is not YAML: ",
-    "a: " + "[" * 200_000: "line 1: is nested over 40 deep",
-    "a:\n  - b\n  - " + "{a: " * 1000: "line 3: is nested over 40 deep",
-    "a:\n  - {b: *c, d: " + "[" * 100_000: "line 2: is nested over 40 deep",
+    "a: " + "[" * 200_000: "line 1: is nested over 40 levels deep",
+    "a:\n  - b\n  - " + "{a: " * 1000: "line 3: is nested over 40 levels deep",
+    "a:\n  - {b: *c, d: " + "[" * 100_000: "line 2: is nested over 40 levels deep",
 }
 
 
@@ -250,7 +250,7 @@ def test_forty_levels_are_read_and_one_more_is_not(path: Path) -> None:
         return "a:\n  - " + "[" * depth + "]" * depth + "\n"
 
     assert items(path, nested(40))[0].error is None
-    assert fault(path, nested(41)) == "line 2: is nested over 40 deep"
+    assert fault(path, nested(41)) == "line 2: is nested over 40 levels deep"
 
 
 # What would fill memory ---------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_what_has_no_end_is_refused_before_it_fills_memory(path: Path, what: str
             file.writelines(f"    key-{number}: value\n" for number in range(2_000_000))
         file.write(end)
     size, outcome = peak(path)
-    said = f"{path}: line [1-4]: what begins here is longer than {MAX_ITEM_BYTES:,} bytes"
+    said = f"{path}: line [1-4]: the value that begins here is longer than {MAX_ITEM_BYTES:,} bytes"
     assert re.fullmatch(said, outcome)
     assert size < 120
 
@@ -383,12 +383,12 @@ def test_a_document_is_read_as_a_whole_whatever_it_is() -> None:
     ("text", "told"),
     [
         ("", "line 1: the file is empty"),
-        ("a: 1\na: 2", "line 2: the key 'a' stands twice"),
+        ("a: 1\na: 2", "line 2: the key 'a' occurs twice"),
         ("a: &x 1\nb: *x", r"line 2: the alias \*x"),
         ("a: 1\n--- b", "line 2: a second document"),
         ("a:\n  - ]", "line 2: is not YAML"),
         ("a: !!set {b}", "line 1: the tag"),
-        ("[" * 100_000, "line 1: is nested over 40 deep"),
+        ("[" * 100_000, "line 1: is nested over 40 levels deep"),
     ],
     ids=lambda text: ascii(text[:20]),
 )

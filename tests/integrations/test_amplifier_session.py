@@ -193,7 +193,7 @@ def test_without_an_identity_there_is_no_memory_and_no_noise(
     script = [STORE, ("says", {"output": "We decided to keep the logs."}), "Fine."]
     told = run(script, ["Remember that the office closes at six."], agent=None)
     assert told.answers == ["Fine."]
-    assert "No agent is named" in told.results()[0]
+    assert "no agent is named" in told.results()[0]
     assert not root.exists()
     assert not list(Path.home().glob("**/memories.db"))
     assert [it for it in caplog.records if it.name.startswith("agent_memory")] == []
@@ -276,7 +276,7 @@ def test_an_identity_may_be_given_while_the_session_runs(root: Path) -> None:
         return [it["content"] for it in messages if it["role"] == "tool"]
 
     first, second = asyncio.run(session())
-    assert "No agent is named" in first
+    assert "no agent is named" in first
     assert '"memory_id"' in second
     assert len(stored(root, "sam")) == 2
 
@@ -290,7 +290,7 @@ def test_a_user_names_the_agent_and_the_model_is_to_confirm_it(root: Path) -> No
     ]
     told = asyncio.run(converse(plan(root, script), prompts, agent=None))
     refused, stored_one = told.results()
-    assert "No agent is named" in refused
+    assert "no agent is named" in refused
     assert '"memory_id"' in stored_one
     assert "you are bob" not in told.shown(1)
     assert "you are bob" in told.shown(2)
@@ -483,7 +483,7 @@ def test_a_damaged_file_breaks_no_session(
     assert told.answers == ["Fine.", "Again."]
     assert "memory_id" not in told.results()[0]
     assert told.reminders() == []
-    warned = [it for it in caplog.records if "nobody is reminded" in it.getMessage()]
+    warned = [it for it in caplog.records if "no memories are recalled" in it.getMessage()]
     assert len(warned) == 1, "once, not at every request"
     assert "alice" in warned[0].getMessage(), "it says which file"
     assert "office" not in caplog.text

@@ -247,7 +247,7 @@ def test_google_adk_leaves_out_the_events_that_are_refused_and_no_others(
     with AgentMemoryService(root=root) as service:
         for _ in range(2):
             asyncio.run(service.add_session_to_memory(session))
-        with pytest.raises(ValidationError, match="JSON cannot hold"):
+        with pytest.raises(ValidationError, match="JSON cannot represent"):
             asyncio.run(
                 service.add_events_to_memory(
                     app_name="bob",

@@ -105,8 +105,8 @@ def test_a_client_that_names_no_folder_is_refused_and_nothing_is_made(
     root: Path, mode: str, uris: tuple[str, ...] | None
 ) -> None:
     async def use(client: Client) -> None:
-        assert "names no folder" in await said(client, "memory_store", content=FACT)
-        with pytest.raises(MCPError, match="names no folder"):
+        assert "does not name the folder" in await said(client, "memory_store", content=FACT)
+        with pytest.raises(MCPError, match="does not name the folder"):
             await client.read_resource("memory://bob/scratchpad")
 
     asked = {} if uris is None else {"list_roots_callback": Folders(*uris)}
@@ -124,7 +124,7 @@ def test_an_agent_that_is_named_serves_clients_that_name_no_folder(root: Path, m
 
 def test_a_client_that_refuses_to_say_is_refused_too(root: Path) -> None:
     async def use(client: Client) -> None:
-        assert "names no folder" in await said(client, "memory_store", content=FACT)
+        assert "does not name the folder" in await said(client, "memory_store", content=FACT)
 
     connected(by_roots(root), use, "legacy", list_roots_callback=Folders("refused"))
 

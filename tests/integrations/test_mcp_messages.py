@@ -135,7 +135,7 @@ def test_a_revision_that_is_not_known_is_answered_with_one_that_is(server: Memor
         (request("nonsense"), -32601, "nonsense"),
         (request("logging/setLevel", {"level": "info"}), -32601, "logging/setLevel"),
         (request("initialize"), -32602, "protocolVersion"),
-        (request("tools/call"), -32602, "params.name must be a text"),
+        (request("tools/call"), -32602, "params.name must be a string"),
         (request("tools/call", {"name": "memory_get", "arguments": []}), -32602, "arguments"),
         (request("tools/list", {"cursor": "x"}), -32602, "cursor"),
         (request("resources/read", {"uri": 1}), -32602, "params.uri"),

@@ -324,7 +324,7 @@ def test_a_port_that_is_taken_is_named(cli: Callable[..., Any]) -> None:
         port = str(taken.getsockname()[1])
         done = cli("mcp", "--agent", "bob", "--http", port)
     assert (done.code, done.out) == (4, "")
-    assert f"127.0.0.1:{port} cannot be listened on" in done.err
+    assert f"cannot listen on 127.0.0.1:{port}" in done.err
 
 
 def test_a_missing_package_is_answered_with_what_installs_it(root: Path) -> None:

@@ -160,8 +160,8 @@ async def drive_a_conversation(client: Client) -> None:
 
 async def drive_wrong_calls(client: Client, memory_id: str) -> None:
     wrong: list[tuple[str, dict[str, Any], str]] = [
-        ("memory_store", {}, "VALIDATION_ERROR: content: is needed"),
-        ("memory_store", {"content": "x", "colour": 1}, "colour: there is no such argument"),
+        ("memory_store", {}, "VALIDATION_ERROR: content: is required"),
+        ("memory_store", {"content": "x", "colour": 1}, "colour: unknown argument"),
         ("memory_search", {"query": "x", "filters": "red"}, "filters: must be a JSON object"),
         ("memory_store", {"content": " "}, "cannot be empty"),
         ("memory_store", {"content": LONG + "x"}, "exceeds 10000 characters"),
@@ -174,7 +174,7 @@ async def drive_wrong_calls(client: Client, memory_id: str) -> None:
         ("memory_forget", {"memory_id": ""}, "memory_id"),
         ("memory_add", {"messages": []}, "messages"),
         ("memory_add", {"messages": [{"role": "system", "content": "x"}]}, "role"),
-        ("memory_graph", {"to": "Acme"}, "a way needs both ends"),
+        ("memory_graph", {"to": "Acme"}, "a path needs both ends"),
         ("memory_graph", {"name": "Nobody"}, "the graph has no 'Nobody'"),
         ("memory_nonsense", {}, "UNKNOWN_TOOL"),
     ]
@@ -226,7 +226,7 @@ async def drive_the_prompt(client: Client) -> None:
     assert [it.name for it in prompt.arguments] == ["token_budget"]
     for given in ({}, {"token_budget": "700"}, {"token_budget": ""}):
         assert "Zoë" in await prompted(client, **given)
-    assert "ask for more" in await prompted(client, token_budget="10")
+    assert "raise token_budget" in await prompted(client, token_budget="10")
     for name, arguments, says in [
         ("nonsense", {}, "no prompt 'nonsense'"),
         ("scratchpad", {"token_budget": "many"}, "a whole number of tokens, not 'many'"),
@@ -355,7 +355,7 @@ def test_a_server_that_reads_only_offers_that_and_writes_nothing(root: Path) -> 
         for tool in TOOL_NAMES:
             result = server.ask("tools/call", name=tool, arguments={})["result"]
             text = result["content"][0]["text"] if result["isError"] else ""
-            assert text.startswith("PERMISSION_DENIED: this server only reads") == (
+            assert text.startswith("PERMISSION_DENIED: this server is read-only") == (
                 tool not in READING
             )
         assert server.call("memory_search", query="walnut")["memories"][0]["id"] == memory_id

@@ -169,7 +169,7 @@ def test_a_memory_is_found_edited_and_that_undone_by_keyboard(
 def test_archiving_forgetting_and_erasing(tab: Any, memory: AgentMemory) -> None:
     show(tab, "memory/mem-1")
     tab.get_by_role("button", name="Archive").click()
-    tab.get_by_role("button", name="Bring back").click()
+    tab.get_by_role("button", name="Unarchive").click()
     tab.get_by_role("button", name="Forget").click()
     tab.wait_for_selector("text=This memory was forgotten")
     tab.get_by_role("button", name="Undo this change").click()
@@ -177,7 +177,7 @@ def test_archiving_forgetting_and_erasing(tab: Any, memory: AgentMemory) -> None
     tab.keyboard.press("Escape")
     assert memory.get("mem-1") is not None
     tab.get_by_role("button", name="Erase for good").click()
-    tab.get_by_role("button", name="Go on").click()
+    tab.get_by_role("button", name="Continue").click()
     last = tab.get_by_role("dialog").get_by_role("button", name="Erase for good")
     assert last.is_disabled()
     tab.get_by_label("The id is mem-1").fill("mem-1")
@@ -203,7 +203,7 @@ def test_what_is_being_done_does_not_ask_for_what_was_erased_meanwhile(
     }""")
     tab.get_by_role("button", name="Archive").click()
     tab.get_by_role("button", name="Erase for good").click()
-    tab.get_by_role("button", name="Go on").click()
+    tab.get_by_role("button", name="Continue").click()
     tab.get_by_label("The id is mem-2").fill("mem-2")
     tab.get_by_role("dialog").get_by_role("button", name="Erase for good").click()
     tab.wait_for_selector("dialog >> text=Nothing of it is left in the memory.")
@@ -247,7 +247,7 @@ def test_what_was_kept_is_asked_again_whatever_came_since(tab: Any, memory: Agen
     in_question(memory, "Lunch is at noon")
     show(tab, "reviews")
     tab.get_by_role("button", name="Keep it").click()
-    tab.wait_for_selector("text=Nothing is in question.")
+    tab.wait_for_selector("text=Nothing is under review.")
     memory.store("stored since, by an agent")
     tab.locator("#notice").get_by_role("button", name="Undo").click()
     tab.wait_for_selector("role=button[name='Keep it']")
@@ -317,7 +317,7 @@ def test_another_agent_is_shown_in_this_tab_alone(tab: Any, memory: AgentMemory)
     assert tab.locator("#agent").inner_text() == "ann"
     tab.get_by_text("Ann's safe is under the stairs").click()
     tab.get_by_role("button", name="Archive").click()
-    tab.wait_for_selector("text=Bring back")
+    tab.wait_for_selector("text=Unarchive")
     with AgentMemory("ann", root=memory.path.parent.parent) as other:
         assert other.info().archived_count == 1
         assert memory.info().archived_count == 0
@@ -334,7 +334,7 @@ def test_another_agent_is_shown_in_this_tab_alone(tab: Any, memory: AgentMemory)
 def test_an_undo_that_waits_is_of_the_agent_that_was_shown(tab: Any, memory: AgentMemory) -> None:
     show(tab, "memory/mem-2")
     tab.get_by_role("button", name="Archive").click()
-    tab.wait_for_selector("text=Bring back")
+    tab.wait_for_selector("text=Unarchive")
     tab.evaluate("""() => {
         const real = window.fetch;
         window.fetch = async (path, options) => {
@@ -342,7 +342,7 @@ def test_an_undo_that_waits_is_of_the_agent_that_was_shown(tab: Any, memory: Age
             return real(path, options);
         };
     }""")
-    tab.get_by_role("button", name="Put into the scratchpad").click()
+    tab.get_by_role("button", name="Add to the scratchpad").click()
     tab.locator("#notice").get_by_role("button", name="Undo").click()
     show(tab, "agents")
     tab.get_by_role("button", name="Show ann").click()
@@ -421,5 +421,5 @@ def test_a_page_elsewhere_reads_and_changes_nothing(
     assert memory.get("mem-1") is not None
     fresh = chromium.new_context().new_page()
     fresh.goto(f"{origin}/")
-    fresh.wait_for_selector("text=this browser was not let in")
+    fresh.wait_for_selector("text=this browser is not authorized")
     fresh.context.close()

@@ -145,7 +145,7 @@ def test_no_path_leads_out_of_the_page(browser: PageClient, path: str) -> None:
 @pytest.mark.parametrize("path", ["http://[x", "http://[x]y/api/health"])
 def test_what_is_no_address_is_answered_too(browser: PageClient, path: str) -> None:
     answer = browser.get(path, {"Host": f"127.0.0.1:{browser.port}"})
-    assert (answer.status, answer.error["message"]) == (400, "this is no address")
+    assert (answer.status, answer.error["message"]) == (400, "invalid address")
 
 
 def test_no_get_changes_anything(browser: PageClient, memory: AgentMemory) -> None:

@@ -458,7 +458,7 @@ def test_unknown_memories_are_told_with_where_the_ids_are(tools: MemoryTools) ->
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("memory_store", {}, "content: is needed"),
+        ("memory_store", {}, "content: is required"),
         ("memory_store", {"content": ""}, "content"),
         ("memory_store", {"content": "x" * 10_001}, "exceeds 10000"),
         ("memory_store", {"content": "x", "category": "mood"}, "'mood' is not a category"),
@@ -472,7 +472,7 @@ def test_unknown_memories_are_told_with_where_the_ids_are(tools: MemoryTools) ->
         ("memory_search", {"query": "x", "filters": {"color": "red"}}, "color"),
         ("memory_list_recent", {"limit": 101}, "limit"),
         ("memory_update", {"memory_id": ""}, "memory_id"),
-        ("memory_sing", {}, "there are memory_store"),
+        ("memory_sing", {}, "the tools are memory_store"),
     ],
     ids=range(15),
 )
@@ -568,7 +568,7 @@ def test_a_name_that_is_nested_thousands_deep_is_no_tool(tools: MemoryTools) -> 
     result = tools.call(deep, {"content": "x"})
     assert result.error is not None
     assert result.error["code"] == "UNKNOWN_TOOL"
-    assert "there is no tool a list" in result.error["message"]
+    assert "unknown tool a list" in result.error["message"]
     refused = tools.call("memory_store", {"content": deep}).error
     assert refused is not None
     assert refused["code"] == "VALIDATION_ERROR"

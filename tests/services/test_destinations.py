@@ -111,7 +111,7 @@ def test_who_writes_a_file_of_their_own_is_told_whether_they_may(
     place = tmp_path / "plot.svg"
     assert memory.check_destination(place) == place
     place.write_text("drawn before")
-    with pytest.raises(ValidationError, match=r"plot: .*plot\.svg exists"):
+    with pytest.raises(ValidationError, match=r"plot: .*plot\.svg already exists"):
         memory.check_destination(place, field="plot")
     assert memory.check_destination(place, overwrite=True) == place
     with pytest.raises(ValidationError, match="is the memory of agent 'ann'"):

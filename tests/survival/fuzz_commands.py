@@ -66,7 +66,7 @@ def _run(line: list[str], fed: bytes) -> None:
     with runner.isolation(input=fed) as (out, err, _):
         code = cli.run(line)
         printed, told = out.getvalue(), err.getvalue().decode(errors="replace")
-    if "this is a fault of agent-memory" in told or "Traceback" in told:
+    if "this is a bug in agent-memory" in told or "Traceback" in told:
         raise Broken("errors", told[-600:])
     broken_unless(code in _CODES, f"ended with {code}: {told[-300:]}", count="errors")
     is_json = "--json" in line and "--help" not in line and "-h" not in line

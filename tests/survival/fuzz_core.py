@@ -155,7 +155,7 @@ def _as_text(shown: object) -> str:
             return ": ".join(map(_as_text, shown))
         return shown if isinstance(shown, str) else str(shown()) if callable(shown) else repr(shown)
     except RecursionError:
-        return "a value that is nested too deep to be shown"
+        return "a value that is nested too deeply to be shown"
 
 
 def _shortened(text: str) -> str:

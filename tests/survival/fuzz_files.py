@@ -103,7 +103,7 @@ def _refuse_partial(trials: Trials, report: ImportReport, shown: Callable[[], st
     """Count it when a part was taken in unasked; of a folder of JSONL files it always is."""
     if not codecs.codec(report.format).skips_bad:
         trials.tally.half_written += 1
-        trials.tally.note(f"fuzz, imports, {report.refused} were left out: {shown()}")
+        trials.tally.note(f"fuzz, imports, {report.refused} were skipped: {shown()}")
 
 
 def _look_closely(trials: Trials, memory: AgentMemory, shown: Callable[[], str]) -> None:

@@ -249,7 +249,7 @@ def _unfound(memory: AgentMemory, model: EmbeddingModel) -> list[str]:
             assert vector is not None
             query = QueryVector(model, vector.data)
             if row_id not in engine.vectors.nearest(query, NOT_ARCHIVED).cosines:
-                wrong.append(f"a search with the vector of {memory_id} does not find it")
+                wrong.append(f"a search with the vector of memory {memory_id} does not find it")
     return wrong
 
 

@@ -291,8 +291,8 @@ def test_no_error_says_what_a_wrong_memory_says(item: dict[str, Any], tmp_path: 
 def test_an_error_says_how_long_what_was_refused_is(tmp_path: Path) -> None:
     with AgentMemory("bob", root=tmp_path) as memory, pytest.raises(ValidationError) as caught:
         memory.store("x" * 10_001)
-    assert str(caught.value).endswith("(got a text of 10,001 characters)")
-    assert caught.value.errors()[0]["input"] == "a text of 10,001 characters"
+    assert str(caught.value).endswith("(got a string of 10,001 characters)")
+    assert caught.value.errors()[0]["input"] == "a string of 10,001 characters"
 
 
 def test_a_short_word_of_a_list_is_shown(tmp_path: Path) -> None:

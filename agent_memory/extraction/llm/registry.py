@@ -80,8 +80,8 @@ def as_language_model(spec: ModelSpec) -> LanguageModel | None:
         if callable(spec):
             return FunctionModel(spec)
     raise ConfigurationError(
-        f"{spec!r:.100} is no language model: give a name such as 'openai:gpt-4.1-mini',"
-        " a function of messages and schema, or an object with `model` and `complete`"
+        f"{spec!r:.100} is not a language model: give a name such as 'openai:gpt-4.1-mini', a"
+        " function of messages and schema, or an object with `model` and `complete`"
     )
 
 
@@ -89,9 +89,9 @@ def _provider(name: object) -> Callable[..., LanguageModel]:
     provider = _PROVIDERS.get(name.strip().lower()) if isinstance(name, str) else None
     if provider is None:
         raise ConfigurationError(
-            f"there is no language model provider {name!r:.100}: the names are"
-            f" {', '.join(sorted(_PROVIDERS))}, as in 'openai:gpt-4.1-mini'; any other server that"
-            " speaks OpenAI's API is 'openai' with its base_url"
+            f"unknown language model provider {name!r:.100}: use one of"
+            f" {', '.join(sorted(_PROVIDERS))}, as in 'openai:gpt-4.1-mini'; any other server"
+            " that speaks OpenAI's API is 'openai' with its base_url"
         )
     return provider
 
@@ -101,7 +101,7 @@ def _of_settings(settings: Mapping[str, Any]) -> LanguageModel:
     unknown = sorted(str(name) for name in settings if name not in names)
     if unknown:
         raise ConfigurationError(
-            f"a language model has no setting {unknown[0]!r:.100}: there are"
+            f"a language model has no setting {unknown[0]!r:.100}: the settings are"
             f" {', '.join(sorted(names))}"
         )
     provider = _provider(settings.get("provider", "openai"))
@@ -119,5 +119,5 @@ def _from_environment(key: str) -> str:
         return key
     value = os.environ.get(match[1], "").strip()
     if not value:
-        raise ConfigurationError(f"the variable {match[1]} is not set: it is to hold the API key")
+        raise ConfigurationError(f"the variable {match[1]} is not set: it must contain the API key")
     return value

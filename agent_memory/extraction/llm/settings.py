@@ -137,7 +137,7 @@ def _text(value: object, name: str) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise ConfigurationError(f"{name} is a {type(value).__name__}: give a text")
+        raise ConfigurationError(f"{name} is a {type(value).__name__}: give a string")
     return value.strip()
 
 
@@ -180,8 +180,8 @@ def _refuse_key(key: str, service: str, *, needed: bool) -> None:
     variable = f"{service.upper()}_API_KEY"
     if not key and needed:
         raise ConfigurationError(
-            f"there is no key for {service}: set {variable}, or the model's api_key,"
-            " or do without a language model"
+            f"there is no key for {service}: set {variable}, or the model's api_key, or use"
+            " no language model"
         )
     if not is_key(key):
         raise ConfigurationError(

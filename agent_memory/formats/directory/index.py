@@ -107,11 +107,12 @@ class StoredIndex:
     def wrong(self, counted: Mapping[str, int]) -> str | None:
         """Return what is wrong with it, given how many memories of each type the files have."""
         if self.fault is not None:
-            return f"{INDEX} {self.fault}: it was not used, the files count"
+            return f"{INDEX} {self.fault}: it was ignored"
         for name, count in counted.items():
             if self.counts and self.counts.get(name, 0) != count:
                 indexed = f"{self.counts.get(name, 0)!r:.20}"
                 return (
-                    f"{INDEX} counts {indexed} of type {name}, the files have {count}: they count"
+                    f"{INDEX} counts {indexed} of type {name}, but the files have {count}:"
+                    " using the files"
                 )
         return None

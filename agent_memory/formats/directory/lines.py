@@ -110,7 +110,7 @@ class LinesById:
             if memory_id is None:
                 yield line.number, "has no id"
             elif digest_of(memory_id) in self._places:
-                yield line.number, f"an earlier line has the id {memory_id!r:.80} too"
+                yield line.number, f"an earlier line has the same id {memory_id!r:.80}"
             else:
                 self._places[digest_of(memory_id)] = line.offset, len(line.raw)
 

@@ -121,7 +121,7 @@ class _Reader:
     def _missing(self, name: str, count: object) -> Iterator[Entry]:
         backup = self._newest_backup(name)
         if backup is not None:
-            yield from self.lines(name, backup, f"{name} is missing: {backup} was taken")
+            yield from self.lines(name, backup, f"{name} is missing: imported {backup} instead")
         elif count:
             reason = f"{INDEX} counts {count!r:.20} memories in it"
             yield _unread(name, f"is missing: {reason}, and {BACKUPS} has no copy")
@@ -144,14 +144,14 @@ class _Reader:
         backup = self._newest_backup(name)
         if is_of_use is None and count == 0:
             if backup is not None:
-                advice = f"{backup} was not read: import it by itself, if it is wanted"
+                advice = f"{backup} was not read: import it separately if you want it"
                 repair = f"is empty, and {INDEX} counts none in it: {advice}"
                 yield Entry(Section.AGENT, {}, name, repairs=(repair,))
             yield from self.lines(name)
         elif backup is not None:
-            yield from self.lines(name, backup, f"{name} {fault}: {backup} was taken")
+            yield from self.lines(name, backup, f"{name} {fault}: imported {backup} instead")
         elif is_of_use is False:
-            yield _unread(name, f"has no line that can be read, and no backup in {BACKUPS}")
+            yield _unread(name, f"has no readable line, and no backup in {BACKUPS}")
         elif not count:
             yield from self.lines(name)
         else:
@@ -207,7 +207,9 @@ class _Reader:
         memory_id = id_of(item)
         digest = None if memory_id is None else digest_of(memory_id)
         if digest in self._seen:
-            return _unread(place, f"id: an earlier line has {memory_id!r:.80} too, and is kept")
+            return _unread(
+                place, f"id: an earlier line has the id {memory_id!r:.80} too, and is kept"
+            )
         further = self._further.get(digest) if self._further and digest else None
         entry = entry_of(
             item,
@@ -238,7 +240,7 @@ class _Backups:
         for name, lines in self._all():
             item = lines.get(digest)
             if item is not None:
-                return _Restored(place, item, digest, f"the line {fault}: {name} was taken")
+                return _Restored(place, item, digest, f"the line {fault}: using {name}")
         return None
 
     def _all(self) -> list[tuple[str, LinesById]]:

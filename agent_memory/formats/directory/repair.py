@@ -101,12 +101,12 @@ class _LineRepair:
     def _id(self) -> str | None:
         value = self._item.get("id")
         if value is None:
-            self._note("id is missing: a new one is made")
+            self._note("id is missing: using a new one")
         elif isinstance(value, int) and not isinstance(value, bool):
-            self._note(f"id {value} is a number: it was taken for a text")
+            self._note(f"id {value} is a number: using it as a string")
             return str(value)
         elif not isinstance(value, str):
-            raise _unfit("id", value, "is no text")
+            raise _unfit("id", value, "is not a string")
         return value
 
     def _content(self) -> str:
@@ -114,13 +114,13 @@ class _LineRepair:
         if value is None:
             raise ValidationError("content: is missing")
         if not isinstance(value, str):
-            raise _unfit("content", value, "is no text")
+            raise _unfit("content", value, "is not a string")
         return value
 
     def _category(self) -> Any:  # noqa: ANN401 - what is no text is refused as that of any format
         value = self._item.get("category")
         if value is None:
-            self._note(f"category is missing: {MemoryCategory.NOTE.value} was taken")
+            self._note(f"category is missing: using {MemoryCategory.NOTE.value}")
         return value
 
     def _type(self) -> str:
@@ -131,7 +131,7 @@ class _LineRepair:
             meant = kind_in(value) or self._kind
         else:
             meant = self._kind
-        self._note(f"type {_shown(value)}: {meant.value} was taken")
+        self._note(f"type {_shown(value)}: using {meant.value}")
         return meant.value
 
     def _importance(self) -> str:
@@ -140,7 +140,7 @@ class _LineRepair:
             return value
         word = value.strip().lower() if isinstance(value, str) else ""
         meant = Importance(word) if word in _IMPORTANCES else Importance.MEDIUM
-        self._note(f"importance {_shown(value)}: {meant.value} was taken")
+        self._note(f"importance {_shown(value)}: using {meant.value}")
         return meant.value
 
     def _access_count(self) -> int:
@@ -150,7 +150,7 @@ class _LineRepair:
         is_number = isinstance(value, str | float) and not isinstance(value, bool)
         match = _NUMBER.fullmatch(str(value)) if is_number else None
         count = int(match[1]) if match else 0
-        self._note(f"access_count {_shown(value)}: {count} was taken")
+        self._note(f"access_count {_shown(value)}: using {count}")
         return count
 
     def _archived(self, *, is_in_archive: bool) -> bool:
@@ -159,28 +159,28 @@ class _LineRepair:
             return value
         if is_in_archive:
             if value is not None:
-                self._note(f"archived {_shown(value)}: it stands in the archive, so true was taken")
+                self._note(f"archived {_shown(value)}: it is in the archive, so using true")
             return True
         meant = _WORDS_OF_TRUTH.get(str(value).strip().lower(), False)
-        self._note(f"archived {_shown(value)}: {str(meant).lower()} was taken")
+        self._note(f"archived {_shown(value)}: using {str(meant).lower()}")
         return meant
 
     def _tags(self) -> list[Any]:
         value = self._item.get("tags")
         if isinstance(value, list):
             if any(isinstance(tag, dict | list) for tag in value):
-                raise _unfit("tags", value, "has what is no text")
+                raise _unfit("tags", value, "has an element that is not a string")
             tags = [
                 tag if isinstance(tag, str) else _plain(tag) for tag in value if tag is not None
             ]
             if tags != value:
-                self._note(f"tags {_shown(value)}: {', '.join(tags)} were taken")
+                self._note(f"tags {_shown(value)}: using {', '.join(tags)}")
             return tags
         if isinstance(value, dict):
-            raise _unfit("tags", value, "is no list of texts")
+            raise _unfit("tags", value, "is not a list of strings")
         words = [] if value is None else [word.strip() for word in _plain(value).split(",")]
         tags = [word for word in words if word]
-        self._note(f"tags {_shown(value)}: {', '.join(tags) or 'none'} were taken")
+        self._note(f"tags {_shown(value)}: using {', '.join(tags) or 'none'}")
         return tags
 
     # Times ------------------------------------------------------------------------------------
@@ -192,13 +192,13 @@ class _LineRepair:
         made = created or updated or accessed
         if created is None:
             source = "updated_at" if updated else "accessed_at" if accessed else "the import's time"
-            self._note(f"created_at {self._fault('created_at')}: {source} was taken")
+            self._note(f"created_at {self._fault('created_at')}: using {source}")
         if updated is None:
-            source = "created_at" if created else "the time of its making"
-            self._note(f"updated_at {self._fault('updated_at')}: {source} was taken")
+            source = "created_at" if created else "the creation time"
+            self._note(f"updated_at {self._fault('updated_at')}: using {source}")
         if accessed is None:
             source = "updated_at" if count and updated else "created_at" if count else "never"
-            self._note(f"accessed_at {self._fault('accessed_at')}: {source} was taken")
+            self._note(f"accessed_at {self._fault('accessed_at')}: using {source}")
             accessed = (updated or made) if count else None
         elif made is not None and parse_time(accessed) == parse_time(made):
             was_accessed = further.get("accessed", bool(count))
@@ -211,7 +211,7 @@ class _LineRepair:
 
     def _fault(self, name: str) -> str:
         value = self._item.get(name)
-        return "is missing" if value is None else f"{value!r:.60} is no time"
+        return "is missing" if value is None else f"{value!r:.60} is not a time"
 
     # Tasks ------------------------------------------------------------------------------------
 
@@ -221,7 +221,7 @@ class _LineRepair:
         if document is None:
             return None
         if not isinstance(document, dict):
-            self._note(f"task_metadata {_shown(document)}: it was put into the metadata")
+            self._note(f"task_metadata {_shown(document)}: moved to the metadata")
             self._leftover["task_metadata"] = document
             return None
         task = {
@@ -232,7 +232,7 @@ class _LineRepair:
         self._mend_rest_of_task(task, rest)
         if rest:
             names = ", ".join(rest)
-            self._note(f"task_metadata: {names!r:.80} was put into the metadata")
+            self._note(f"task_metadata: {names!r:.80} moved to the metadata")
             self._leftover["task_metadata"] = rest
         return task
 
@@ -250,7 +250,7 @@ class _LineRepair:
             if value is not None:
                 rest["status"] = value
         task["status"] = meant.value
-        self._note(f"task_metadata.status {_shown(value)}: {meant.value} was taken")
+        self._note(f"task_metadata.status {_shown(value)}: using {meant.value}")
 
     def _mend_rest_of_task(self, task: dict[str, Any], rest: dict[str, Any]) -> None:
         completed = task.get("completed_at")
@@ -258,19 +258,19 @@ class _LineRepair:
             rest["completed_at"] = task.pop("completed_at")
         if isinstance(blocker := task.get("blockers"), str):
             task["blockers"] = [blocker]
-            self._note("task_metadata.blockers is a single text: a list of it was taken")
+            self._note("task_metadata.blockers is a single string: using a list of it")
 
     # Metadata, and what our own file tells ----------------------------------------------------
 
     def _metadata(self) -> dict[str, Any]:
         metadata = self._item.get("metadata", {})
         if not isinstance(metadata, dict):
-            raise _unfit("metadata", metadata, "is no object")
+            raise _unfit("metadata", metadata, "is not an object")
         names = _FIELDS | {"metadata"}
         unknown = {key: value for key, value in self._item.items() if key not in names}
         unknown |= self._leftover
         if twice := sorted(unknown.keys() & metadata.keys()):
-            raise ValidationError(f"{twice[0]!r:.80}: stands both in the line and in its metadata")
+            raise ValidationError(f"{twice[0]!r:.80}: is both in the line and in its metadata")
         return {**metadata, **unknown}
 
     def _completed(
@@ -286,7 +286,7 @@ class _LineRepair:
             fields["task_metadata"] = task
         ours = rest.pop("metadata", {})
         if not isinstance(ours, dict):
-            raise _unfit("metadata", ours, "is no object")
+            raise _unfit("metadata", ours, "is not an object")
         fields |= {name: rest.pop(name) for name in NO_PLACE if rest.get(name) is not None}
         # Where our own line says of no metadata, there was none. E's has no place for it.
         if (metadata := {**ours, **rest, **metadata}) or further:
@@ -317,7 +317,7 @@ def _plain(value: object) -> str:
 
 
 def _shown(value: object) -> str:
-    return "is missing" if value is None else f"{value!r:.60} is not right"
+    return "is missing" if value is None else f"{value!r:.60} is not valid"
 
 
 def _unfit(field: str, value: object, fault: str) -> ValidationError:

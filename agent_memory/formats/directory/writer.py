@@ -164,17 +164,18 @@ class _Export:
 
     def _notes(self) -> list[str]:
         notes = [
-            f"{count} went whole into {BEYOND}: {reason}" for reason, count in self._beyond.items()
+            f"{count} were written whole into {BEYOND}: {reason}"
+            for reason, count in self._beyond.items()
         ]
         if self._with_further:
             notes.append(
-                f"{FURTHER} has what the format has no place for (ids, sessions, metadata, …):"
-                f" of {self._with_further} memories"
+                f"{FURTHER} has the fields that the format has no place for (ids, sessions,"
+                f" metadata, …): of {self._with_further} memories"
             )
         if self._too_long:
             notes.append(
-                f"{self._too_long} have over {MAX_FURTHER_BYTES // 10**6} MB of metadata: they were"
-                " written, but are not read again"
+                f"{self._too_long} have over {MAX_FURTHER_BYTES // 10**6} MB of metadata:"
+                " they were written, but cannot be imported"
             )
         return notes
 

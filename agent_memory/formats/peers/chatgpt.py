@@ -46,10 +46,10 @@ def _of_part(part: Part) -> Iterator[Content]:
         place = f"{part.name}, conversation {number}"
         talk = item.value
         if item.error is not None or not isinstance(talk, dict):
-            error = item.error or "is no conversation: an object with a mapping"
+            error = item.error or "is not a conversation: it must be an object with a mapping"
             yield Entry(Section.MEMORY, {}, place, error)
         elif not isinstance(talk.get("mapping"), dict):
-            yield Entry(Section.MEMORY, {}, place, "mapping: is no object of messages")
+            yield Entry(Section.MEMORY, {}, place, "mapping: is not an object of messages")
         elif talk.get("is_do_not_remember") is True:
             yield PassedOver("conversations that are not to be remembered")
         else:
@@ -70,7 +70,7 @@ def _conversation(talk: Mapping[str, Any], place: str) -> Iterator[Content]:
             spoken.append(Spoken(message["author"]["role"], text, moment, key))
         elif not remembered:
             silent += 1
-    yield PassedOver("messages that nobody said (tools, files, thoughts)", silent)
+    yield PassedOver("non-dialogue messages (tools, files, thoughts)", silent)
     yield Conversation(place, name, spoken, about)
 
 

@@ -53,13 +53,13 @@ def _of_part(part: Part) -> Iterator[Content]:
     for number, item in enumerate(items(part), 1):
         place, value = f"{part.name}, item {number}", item.value
         if item.error is not None or not isinstance(value, dict):
-            yield Entry(Section.MEMORY, {}, place, item.error or "is no object")
+            yield Entry(Section.MEMORY, {}, place, item.error or "is not an object")
         elif isinstance(value.get("chat_messages"), list):
             yield from _conversation(value, place)
         elif _REMEMBERED & value.keys():
             yield from _remembered(value, place)
         elif "chat_messages" in value:
-            yield Entry(Section.MEMORY, {}, place, "chat_messages: is no list")
+            yield Entry(Section.MEMORY, {}, place, "chat_messages: is not a list")
         else:
             yield PassedOver("objects that are neither conversations nor memories")
 
@@ -80,7 +80,7 @@ def _conversation(talk: Mapping[str, Any], place: str) -> Iterator[Content]:
         moment = time_of(message.get("created_at"))
         key = str(message.get("uuid") or number)
         spoken.append(Spoken(_ROLES[message["sender"]], text, moment, key))
-    yield PassedOver("messages that nobody said (tools, thoughts)", silent)
+    yield PassedOver("non-dialogue messages (tools, thoughts)", silent)
     yield PassedOver("files", files)
     yield Conversation(place, name, spoken, {"title": talk.get("name"), "conversation": name})
 

@@ -125,7 +125,7 @@ def _text(event: Mapping[str, Any]) -> tuple[str, str]:
     content = message.get("content") if isinstance(message, dict) else None
     texts = [text_of(text) for text in texts_in(content) if not _NO_SPEECH.match(text)]
     is_own = event.get("isMeta") is True or event.get("isCompactSummary") is True
-    return ("" if is_own else "\n".join(texts).strip()), "messages that nobody said"
+    return ("" if is_own else "\n".join(texts).strip()), "non-dialogue messages"
 
 
 READER: Final = Conversations(_NAME, _recognises, _contents)

@@ -111,7 +111,7 @@ _TABLES: Final[Mapping[tuple[str, str], Columns]] = {
 _PASSED_OVER: Final = {
     ("claude-mem", "user_prompts"): "prompts",
     ("engram", "user_prompts"): "prompts",
-    ("basic-memory", "relation"): "relations, which the folder of notes has",
+    ("basic-memory", "relation"): "relations (the folder of notes has them)",
 }
 _JSON: Final = ("value", "facts", "concepts", "tags", "metadata", "metadata_json", "files_read",
                 "files_modified")  # fmt: skip

@@ -40,7 +40,7 @@ def memories(
     """
     if not isinstance(content, str):
         kind = "null" if content is None else type(content).__name__
-        yield Entry(Section.MEMORY, {}, place, f"the text is a JSON {kind}, not a text")
+        yield Entry(Section.MEMORY, {}, place, f"the text is a JSON {kind}, not a string")
         return
     listed = _tags(tags)
     known = {**kept(metadata or {}), "source": source}

@@ -36,7 +36,7 @@ def _contents(path: Path) -> Iterator[Content]:
     if isinstance(value, str):
         value = parse(value)
     if not isinstance(value, dict):
-        problem = (item and item.error) or "is no agent file: no object"
+        problem = (item and item.error) or "is not an agent file: it must be an object"
         raise ValidationError(f"{path}: {problem}")
     yield from _agent_file(value)
 
@@ -51,14 +51,14 @@ def _agent_file(value: Mapping[str, Any]) -> Iterator[Content]:
         if isinstance(agent, dict):
             yield from _talk(agent, f"agent {number}")
         else:
-            yield Entry(Section.MEMORY, {}, f"agent {number}", "is no object")
+            yield Entry(Section.MEMORY, {}, f"agent {number}", "is not an object")
     for key in _OF_AGENTS:
         yield PassedOver(f"{key} of agents", len(list_of(value.get(key))))
 
 
 def _block(block: object, place: str) -> Iterator[Content]:
     if not isinstance(block, dict):
-        yield Entry(Section.MEMORY, {}, place, "is no object")
+        yield Entry(Section.MEMORY, {}, place, "is not an object")
         return
     about = {key: block.get(key) for key in ("label", "description")}
     moment = block.get("created_at")
@@ -77,7 +77,7 @@ def _talk(agent: Mapping[str, Any], place: str) -> Iterator[Content]:
             spoken.append(Spoken(message["role"], text, moment, str(message.get("id") or number)))
         else:
             silent += 1
-    yield PassedOver("messages that nobody said (the system's, tools, thoughts)", silent)
+    yield PassedOver("non-dialogue messages (system, tools, thoughts)", silent)
     yield Conversation(place, name, spoken, {"agent": name})
 
 

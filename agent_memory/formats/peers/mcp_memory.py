@@ -73,9 +73,9 @@ def _fault(item: dict[str, Any]) -> str | None:
     """Say what is wrong with a line, which can be of another version or of nobody's."""
     kind = item.get("type")
     if not isinstance(kind, str):
-        return "type: is missing: a line is of an entity or a relation"
+        return "type: is missing: each line is an entity or a relation"
     if kind == "entity" and not isinstance(item.get("observations"), list):
-        return "observations: is no list"
+        return "observations: is not a list"
     for key in _KINDS.get(kind, ()):
         try:
             clean_name(item[key] if isinstance(item.get(key), str) else "")

@@ -51,7 +51,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> type[_Bag]:
         """Return the bag for a class that is known; anything else is refused."""
         if module != _MODULE or name not in _CLASSES:
-            raise pickle.UnpicklingError(f"{f'{module}.{name}'!r:.80} is not run")
+            raise pickle.UnpicklingError(f"{f'{module}.{name}'!r:.80} is not executed")
         return _Bag
 
 
@@ -65,14 +65,14 @@ def point_of(data: object) -> dict[str, Any]:
     try:
         names = {operation.name for operation, _, _ in pickletools.genops(data)}
         if refused := names - _PLAIN:
-            raise pickle.UnpicklingError(f"{', '.join(sorted(refused))} is not run")
+            raise pickle.UnpicklingError(f"{', '.join(sorted(refused))} is not executed")
         point = _Unpickler(io.BytesIO(data)).load()
     except _BROKEN as error:
         raise ValidationError(f"point: cannot be read: {error!s:.100}") from error
     state = point.state if isinstance(point, _Bag) else None
     values = state.get("__dict__") if isinstance(state, dict) else None
     if not isinstance(values, dict):
-        raise ValidationError("point: is no point of Qdrant")
+        raise ValidationError("point: is not a Qdrant point")
     _refuse_too_many(values.get("payload"))
     return values
 
@@ -100,7 +100,7 @@ def entries_of_point(data: object, place: str, source: str) -> Iterator[Entry | 
         return
     payload, memory_id = point.get("payload"), point.get("id")
     if not isinstance(payload, dict) or "data" not in payload:
-        yield PassedOver("points that are no memories")
+        yield PassedOver("points that are not memories")
         return
     unsaid = (*_SAID, *_OF_THE_INDEX)
     ids = {name: label(payload.get(name)) for name in ("user_id", "run_id")}

@@ -48,7 +48,7 @@ class Reminder:
             why = str(error)
         except Exception as error:  # noqa: BLE001 - nothing may crash the host
             why = type(error).__name__
-        self._membership.warn_once(f"nobody is reminded of anything: {why}")
+        self._membership.warn_once(f"no memories are recalled: {why}")
         return None
 
     def _read(self, opener: Opener) -> str | None:
@@ -74,10 +74,10 @@ def split_config(config: Mapping[str, Any], module: str) -> tuple[dict[str, Any]
     settings = dict(config)
     role = settings.pop("role", ROLE)
     if role not in ("system", "user"):
-        logger.warning("%s: role must be system or user: it is not heeded", module)
+        logger.warning("%s: role must be system or user: ignored", module)
         role = ROLE
     for name in settings.keys() - MemoryContextConfig.model_fields.keys():
-        logger.warning("%s knows no setting %.80r", module, name)
+        logger.warning("%s: unknown setting %.80r", module, name)
         del settings[name]
     return settings, cast("Role", role)
 

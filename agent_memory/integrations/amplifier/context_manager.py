@@ -107,7 +107,9 @@ class ScratchpadContext:
         try:
             await self._hooks.emit("context:compaction", payload)
         except Exception as error:  # noqa: BLE001 - a listener must not stop the turn
-            logger.warning("context:compaction could not be told: %s", type(error).__name__)
+            logger.warning(
+                "the event context:compaction could not be sent: %s", type(error).__name__
+            )
         return messages
 
     def _budget(self, provider: object) -> int:

@@ -69,14 +69,14 @@ async def mount(coordinator: Coordinator, config: Mapping[str, Any] | None = Non
     known = [tool.name for tool in TOOLS]
     chosen = rest.pop("tools", None)
     if chosen is not None and not isinstance(chosen, list):
-        logger.warning("tools must be a list of names: it is not heeded")
+        logger.warning("tools must be a list of names: ignored")
     names = chosen if isinstance(chosen, list) else known
     most = rest.pop("max_query_results", MOST_RESULTS)
     if not is_whole(most) or not 1 <= most <= MAX_SEARCH_LIMIT:
-        logger.warning("max_query_results must be a whole number from 1 to 100: it is not heeded")
+        logger.warning("max_query_results must be a whole number from 1 to 100: ignored")
         most = MOST_RESULTS
     for name in (*rest, *(name for name in names if name not in known)):
-        logger.warning("tool-memory-semantic knows no setting or tool %.80r", name)
+        logger.warning("tool-memory-semantic: unknown setting or tool %.80r", name)
     for tool in TOOLS:
         if tool.name in names:
             mounted = MemoryTool(tool, membership, most)

@@ -98,7 +98,7 @@ def _text(command: object, name: str) -> str:
     """Return an argument that must be a string: the model's arguments are not validated."""
     value = getattr(command, name, None)
     if not isinstance(value, str):
-        raise ToolError(f"Invalid `{name}` parameter: give a text.")
+        raise ToolError(f"Invalid `{name}` parameter: give a string.")
     return value
 
 

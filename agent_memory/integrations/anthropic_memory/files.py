@@ -242,8 +242,8 @@ def _refuse_text(text: str, called: str) -> None:
     """Raise ``ToolError`` for a text that a file cannot have."""
     if len(text) > MAX_FILE_LENGTH:
         raise ToolError(
-            f"The file {called} would have {len(text):,} characters: {MAX_FILE_LENGTH:,} are the"
-            " most. Use several files."
+            f"The file {called} would have {len(text):,} characters: at most"
+            f" {MAX_FILE_LENGTH:,} are allowed. Use several files."
         )
     try:
         clean_text(text)
@@ -265,9 +265,9 @@ def place_of(path: object) -> str:
     if not isinstance(path, str):
         raise ToolError(f"Path must start with {ROOT}, got: {path!r:.200}")
     if len(path) > _LONGEST:
-        raise ToolError(f"Path has {len(path):,} characters: use {_LONGEST:,} at most")
+        raise ToolError(f"Path has {len(path):,} characters: use at most {_LONGEST:,}")
     if not path.isprintable():
-        raise ToolError(f"Path {path!r} has a character that cannot be shown: leave it out")
+        raise ToolError(f"Path {path!r} has a non-printable character: leave it out")
     decoded = path
     while (once_more := unquote(decoded)) != decoded:
         decoded = once_more

@@ -187,7 +187,7 @@ class _Engine:
                 queued += self._take(text, source)
         except Exception as error:  # noqa: BLE001 - nothing may crash the host
             self.counts.add("unreadable")
-            logger.warning("what came from %s could not be read: %s", source, type(error).__name__)
+            logger.warning("a text from %s could not be read: %s", source, type(error).__name__)
         return queued
 
     def close(self, timeout: float) -> None:
@@ -257,7 +257,7 @@ class _Engine:
     def _log_full(self) -> None:
         if not self._is_full_logged:
             self._is_full_logged = True
-            logger.warning("captures are dropped: %d wait for storage", len(self.queue))
+            logger.warning("captures are dropped: %d are waiting to be stored", len(self.queue))
 
     def _work(self, item: _Text | Observation) -> None:
         """Process a queued item, in the background."""
@@ -270,7 +270,7 @@ class _Engine:
             observations = self._scanned(item.text, item.source, pause=let_others_run)
         except Exception as error:  # noqa: BLE001 - the next text must be scanned
             self.counts.add("unreadable")
-            logger.warning("what came from %s is unreadable: %s", item.source, type(error).__name__)
+            logger.warning("a text from %s is unreadable: %s", item.source, type(error).__name__)
             return
         for observation in observations:
             self.writer.keep(observation)

@@ -160,7 +160,7 @@ class ObservationWriter:
             except StorageError as error:
                 self.is_stuck = True
                 if isinstance(error, StorageCorrupt):
-                    self._log("the memory is damaged: `agent-memory check` says how")
+                    self._log("the memory is damaged: run `agent-memory check`")
                 else:
                     self._log(f"an observation could not be stored: {error}")
                 return "failed"

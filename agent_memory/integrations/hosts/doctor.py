@@ -51,8 +51,8 @@ _START_SECONDS: Final = 0.5
 _BLOCK: Final = 4_096
 _QUESTION: Final = "What do we know of this project?"
 _WHEN_SLOW: Final = (
-    "the machine is busy or its disk slow: look again when it is not;"
-    f" {SECONDS_VARIABLE} gives hooks more time"
+    f"the machine is busy or its disk is slow: try again later; {SECONDS_VARIABLE} gives"
+    " hooks more time"
 )
 _OURS: Final = "agent-memory: "
 """The prefix of this program's own messages on stderr."""
@@ -97,7 +97,7 @@ class Examination:
         """Check everything, and return the results as JSON data."""
         hosts = [entry for host in HOSTS.values() for entry in self._installed(host)]
         if not hosts and not self._findings:
-            self._find("it is installed in no host", "agent-memory install HOST")
+            self._find("agent-memory is not installed in any host", "agent-memory install HOST")
         last = self._last(has_hooks=any(entry["hooks"] for entry in hosts))
         self._check_room()
         return {
@@ -143,7 +143,7 @@ class Examination:
             yield {"host": host.name, "scope": "plugin", "server": True, "hooks": []}
         if len(scopes) > 1:
             self._find(
-                f"{host.title} runs it more than once: {' and '.join(scopes)}",
+                f"{host.title} runs agent-memory more than once: {' and '.join(scopes)}",
                 f"agent-memory uninstall {host.name}, with --project or without",
             )
 
@@ -161,13 +161,13 @@ class Examination:
         if parts:
             self._find(f"{host.title} lacks {', '.join(parts)}", again)
         if server is not None and not _is_program(str(server.get("command"))):
-            self._find(f"{host.title}: there is no {server.get('command')}", again)
+            self._find(f"{host.title}: command not found: {server.get('command')}", again)
         if host.name == "codex" and hooks:
             trusted = _trusted_by_codex(host)
             waiting = [hook.event for hook in hooks if hook.trust_key not in trusted]
             if waiting:
                 self._find(
-                    f"Codex does not run {', '.join(waiting)}: nobody has trusted them",
+                    f"Codex does not run {', '.join(waiting)}: they are not trusted",
                     "start codex, type /hooks, and trust those of agent-memory",
                 )
 
@@ -186,7 +186,9 @@ class Examination:
         if host.project_variable:
             environment[host.project_variable] = self._project
         done, seconds = _run(command, lines, self._project, environment)
-        advice = f"agent-memory install {host.name} registers it anew; by hand: {command}"
+        advice = (
+            f"agent-memory install {host.name} registers it again; to run it by hand: {command}"
+        )
         if done is None:
             problem = f"it did not end within {_PATIENCE_SECONDS:.0f} seconds"
         else:
@@ -197,7 +199,7 @@ class Examination:
         elif problem.startswith(f"{_OURS}{ENDED}"):
             advice = _WHEN_SLOW
         elif problem.startswith(_OURS):
-            advice = f"the hook itself is as it should be; {self._command} check says more"
+            advice = f"the hook itself works; run {self._command} check for more"
         problem = problem.removeprefix(_OURS)
         if problem:
             self._find(f"{host.title}, {hook.event}: {problem}", advice)
@@ -225,13 +227,13 @@ class Examination:
         if has_hooks and last["ran"] is None:
             self._find(
                 "no hook has ever run in this project",
-                "start a session of the host here; where that changes nothing, see its advice:"
-                " agent-memory guide coding-agents",
+                "start a session of the host here; if that does not help, see agent-memory"
+                " guide coding-agents",
             )
         if last["failed"] and last["failed"]["at"] == last["ran"]:
             self._find(
-                f"the last hook that ran had to give up: {last['failed']['why']}",
-                "see hooks/log.jsonl of the agent's folder",
+                f"the last hook that ran failed: {last['failed']['why']}",
+                "see hooks/log.jsonl in the agent's folder",
             )
         return last
 
@@ -246,8 +248,8 @@ class Examination:
                 file.write(bytes(_BLOCK))
         except OSError as error:
             self._find(
-                f"hooks can keep nothing: in {folder} nothing can be written ({error})",
-                "free space on its disk, and see that you may write there",
+                f"hooks cannot store anything: {folder} cannot be written ({error})",
+                "free space on its disk, and check that you may write there",
             )
 
     def _waiting(self) -> int:
@@ -262,8 +264,8 @@ class Examination:
             is_denied = isinstance(error, PermissionError)
             self._find(
                 f"nothing can be captured: {error}",
-                f"what waits in {spool.path} is stored when you own it and may read and write it:"
-                " chown and chmod 600 see to that"
+                f"the texts in {spool.path} are stored once you own it and may read and write"
+                " it: use chown and chmod 600"
                 if is_denied
                 else f"move {spool.path} away",
             )
@@ -274,9 +276,9 @@ class Examination:
             os.close(claim)
             since = entries[0].get("at")
             self._find(
-                f"{count:,} texts that hooks heard wait to be stored, since {since}",
-                f"{self._command} recent stores them; where it does not,"
-                " hooks/log.jsonl of the agent's folder says why",
+                f"{count:,} texts captured by hooks are waiting to be stored, since {since}",
+                f"{self._command} recent stores them; if it does not, see hooks/log.jsonl in"
+                " the agent's folder",
             )
         return count
 
@@ -287,8 +289,8 @@ class Examination:
         except StorageReadOnly as error:
             memory = AgentMemory(self._agent_id, root=self._root, read_only=True)
             self._find(
-                f"the memory can be read, and nothing is stored in it: {error}",
-                "see that you may write the file and its folder",
+                f"the memory can be read but not written: {error}",
+                "check that you may write the file and its folder",
             )
             return memory
 
@@ -301,21 +303,23 @@ class Examination:
                 info, report = memory.info(), _checked(memory)
                 results = memory.search(_QUESTION, 1, count_accesses=False)
         except AgentMemoryError as error:
-            self._find(f"the memory cannot be opened: {error}", f"{self._command} check says more")
+            self._find(
+                f"the memory cannot be opened: {error}", f"run {self._command} check for more"
+            )
             is_damaged = isinstance(error, StorageCorrupt | NotAMemoryFile)
             sound = False if is_damaged else None
             return {"memory_count": None, "sound": sound, "embedder": None}
         for reason in results.search_metadata.degraded:
             self._find(
-                f"searches are not what they could be: {reason}",
-                f"see to that: {self._command} info says how memories are searched",
+                f"searches are degraded: {reason}",
+                f"fix that; {self._command} info shows how memories are searched",
             )
         for problem in report.problems if report else ():
             self._find(f"{problem.kind}: {problem.detail}", f"{self._command} check --repair")
         if info.pending_embeddings:
             self._find(
-                f"{info.pending_embeddings:,} memories wait to be embedded: they are found by"
-                " keyword alone",
+                f"{info.pending_embeddings:,} memories are waiting to be embedded: they are"
+                " found by keyword only",
                 f"{self._command} embed",
             )
         return {
@@ -404,8 +408,8 @@ def _fault_of(done: subprocess.CompletedProcess[bytes]) -> str:
     try:
         answer = json.loads(done.stdout or b"{}")
     except ValueError:
-        return "what it prints is no JSON"
-    return "" if isinstance(answer, dict) else "what it prints is no JSON object"
+        return "its output is not JSON"
+    return "" if isinstance(answer, dict) else "its output is not a JSON object"
 
 
 def _calls_of_server(host: Host, event: str, sample: Mapping[str, Any]) -> list[str]:

@@ -179,9 +179,9 @@ def occasion_of(call: Call, data: bytes) -> Occasion:
     try:
         fields = json.loads(data.strip() or b"{}")
     except (ValueError, RecursionError):
-        raise UnreadableInput(f"the input is no JSON ({len(data):,} bytes)") from None
+        raise UnreadableInput(f"the input is not JSON ({len(data):,} bytes)") from None
     if not isinstance(fields, dict):
-        raise UnreadableInput("the input is no JSON object")
+        raise UnreadableInput("the input is not a JSON object")
     agent_id = _agent_of(call, fields)
     return Occasion(
         call,
@@ -246,7 +246,7 @@ def _agent_of(call: Call, fields: Mapping[str, Any]) -> str:
     try:
         return project_of(folder).agent_id
     except ValueError:  # "\0" or a lone surrogate cannot be in a path
-        raise UnreadableInput(f"{name} is no path: {folder!r:.80}") from None
+        raise UnreadableInput(f"{name} is not a path: {folder!r:.80}") from None
 
 
 def _content(kind: str, fields: Mapping[str, Any]) -> object:

@@ -97,7 +97,8 @@ class Installation(NamedTuple):
             whose = ["--project", self.host.project_argument]
         else:
             raise MissingAgentIdentity(
-                f"{self.host.title} has no projects: name whose memory it serves, --agent ID"
+                f"{self.host.title} has no projects: name the agent whose memory it serves,"
+                " --agent ID"
             )
         root = ["--root", self.root] if self.root else []
         kind = {"type": self.host.server_type} if self.host.server_type else {}
@@ -162,7 +163,7 @@ class Installation(NamedTuple):
         """
         servers, hooks = self.files()
         if servers is None and hooks is None:
-            raise ConfigurationError(f"{self.host.title} has no settings of a project")
+            raise ConfigurationError(f"{self.host.title} has no project settings")
         entry = self.server(command)
         drafts = _Drafts()
         if servers is not None:
@@ -339,7 +340,7 @@ def program() -> list[str]:
     if (bundle := _bundle()) is not None:
         if re.search(_OURS, Path(bundle[-1]).name) is None:
             raise ConfigurationError(
-                f"what {bundle[-1]} registers is known again by its name alone:"
+                f"what {bundle[-1]} registers is recognised only by its name:"
                 f" rename it to {PROGRAM}{Path(bundle[-1]).suffix}, and install again"
             )
         return bundle

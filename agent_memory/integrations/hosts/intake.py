@@ -18,7 +18,7 @@ from agent_memory.integrations.hosts.spool import Spool
 
 _NAMES: Final = ("host", "event", "session")
 """The fields of an entry that go into the log, besides its outcome."""
-_UNREADABLE: Final = "a line of what hooks heard cannot be read"
+_UNREADABLE: Final = "a line captured by hooks cannot be read"
 _CLAIM: Final = 3
 """The file descriptor by which the started process holds the claim."""
 

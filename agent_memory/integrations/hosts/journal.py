@@ -49,7 +49,7 @@ def agent_folder(agent_id: str, root: str | None) -> str:
         chosen = DEFAULT_MEMORY_ROOT
     expanded = os.path.expanduser(chosen)
     if expanded.startswith("~"):  # it would be a folder named "~" in the user's project
-        raise FileNotFoundError(f"{chosen}: no such home is known here: set HOME")
+        raise FileNotFoundError(f"{chosen}: its home directory is unknown: set HOME")
     return os.path.join(os.path.realpath(expanded), agent_id)
 
 
@@ -189,7 +189,7 @@ class ShownMemories:
         except OSError as error:
             if error.errno not in _NO_ROOM:
                 raise
-            self.why = f"what the session is given cannot be noted: {error}"
+            self.why = f"what the session was given cannot be recorded: {error}"
 
     def _read(self) -> None:
         with open(self._handle, encoding="utf-8", errors="replace", closefd=False) as file:

@@ -52,7 +52,7 @@ class JsonText:
         except (ValueError, RecursionError) as error:
             raise self._refused(f"is not JSON ({error})") from error
         if not isinstance(data, dict):
-            raise self._refused("holds no object")
+            raise self._refused("does not contain an object")
         return data
 
     def value(self, path: Sequence[Key]) -> Any:  # noqa: ANN401 - JSON
@@ -76,7 +76,7 @@ class JsonText:
             if self._plain()[start] != ("{" if isinstance(key, str) else "["):
                 shown = ".".join(map(str, path[:depth]))
                 raise self._refused(
-                    f"{shown!r} is no {'object' if isinstance(key, str) else 'list'}"
+                    f"{shown!r} is not {'an object' if isinstance(key, str) else 'a list'}"
                 )
             member = next((each for each in self._members(start) if each.key == key), None)
             if member is None:

@@ -55,7 +55,7 @@ class Spool:
             lock(handle)
             size = os.fstat(handle).st_size
             if size + len(line) > MOST_BYTES:
-                raise OSError(f"{self.path} is full: nobody stores what is in it")
+                raise OSError(f"{self.path} is full: its texts are not being stored")
             is_torn = size and _read(handle, size - 1, 1) != b"\n"  # by a power cut
             try:
                 _write(handle, b"\n" + line if is_torn else line)
@@ -123,7 +123,7 @@ class Spool:
         handle = os.open(self.path, flags | NO_BLOCKING, 0o600)
         if not stat.S_ISREG(os.fstat(handle).st_mode):
             os.close(handle)
-            raise OSError(f"{self.path} is no file")
+            raise OSError(f"{self.path} is not a file")
         return handle
 
 

@@ -81,13 +81,13 @@ class Host(NamedTuple):
         return next((event for event in self.events if event.name.lower() == named), None)
 
 
-_RESTART: Final = "Sessions that run already do not know of it: start a new one."
+_RESTART: Final = "Running sessions do not see it: start a new one."
 _TRUST: Final = (
-    "Codex runs no hook before you trust it: start `codex`, type `/hooks`, and trust those of"
-    " agent-memory. After a change of them, trust them again."
+    "Codex does not run a hook until you trust it: start `codex`, type `/hooks`, and trust"
+    " those of agent-memory. If they change, trust them again."
 )
 _TRUSTED_FOLDERS: Final = (
-    "Gemini CLI runs servers and hooks in folders alone that you trust: /permissions there."
+    "Gemini CLI runs servers and hooks only in folders that you trust: use /permissions there."
 )
 _CLAUDE_TOOLS: Final = "Bash|Task|Agent|mcp__.*"
 # Files that tools read remain; the output of commands and other servers is lost.
@@ -133,7 +133,7 @@ HOSTS: Final = {
             advice=(
                 _TRUST,
                 _RESTART,
-                "A Codex that is too old for `mcp_tool` hooks warns of it: update it then.",
+                "If Codex is too old for `mcp_tool` hooks, it warns about them: update it then.",
             ),
         ),
         Host(

@@ -101,9 +101,9 @@ class TomlText:
                 return
         self.text = before
         raise ValidationError(
-            f"{self._name}: [{'.'.join(path)}] cannot be changed line by line, for {path[0]!r}"
-            " stands there in another form: nothing was changed; make it a table, or change it by"
-            " hand"
+            f"{self._name}: [{'.'.join(path)}] cannot be changed line by line, because"
+            f" {path[0]!r} is written in another form: nothing was changed; make it a table,"
+            " or change it by hand"
         )
 
 

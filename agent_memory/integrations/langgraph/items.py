@@ -111,9 +111,11 @@ def _clean_value(value: Mapping[str, Any], namespace: tuple[str, ...], key: str)
         cleaned = clean_metadata({ITEM: {"key": [*namespace, key], "value": value}})
         length = len(to_json(cleaned[ITEM]["value"]))
     except (ValueError, RecursionError) as error:
-        raise ValidationError.of("value", f"{which} cannot be kept: {error}", None) from error
+        raise ValidationError.of("value", f"{which} cannot be stored: {error}", None) from error
     if length > MAX_VALUE_LENGTH:
-        message = f"{which} has {length:,} characters of JSON: {MAX_VALUE_LENGTH:,} are the most"
+        message = (
+            f"{which} has {length:,} characters of JSON: at most {MAX_VALUE_LENGTH:,} are allowed"
+        )
         raise ValidationError.of("value", message, None)
     kept = cleaned[ITEM]["value"]
     if not isinstance(kept, dict):

@@ -270,7 +270,7 @@ class AgentMemoryStore(BaseStore):
         """Return the memory of an item. Raises ``ValidationError`` for one that is not an item."""
         memory = self.memory.get(item_id(*name, self._prefix))
         if memory is not None and item_of(memory, self._prefix) is None:
-            message = f"{memory.id} is a memory that is no item of this store: delete it first"
+            message = f"{memory.id} is a memory that is not an item of this store: delete it first"
             raise ValidationError.of("id", message, memory.id)
         return memory
 

@@ -99,9 +99,9 @@ def _read(message: dict[str, Any]) -> Request | Notification:
     request_id = number if is_name else None
     method, params = message.get("method"), message.get("params")
     if not isinstance(method, str):
-        raise BadMessage(INVALID_REQUEST, "method must be a text", request_id)
+        raise BadMessage(INVALID_REQUEST, "method must be a string", request_id)
     if has_id and request_id is None:
-        raise BadMessage(INVALID_REQUEST, "id must be a text or a whole number")
+        raise BadMessage(INVALID_REQUEST, "id must be a string or a whole number")
     if params is not None and not isinstance(params, dict):
         raise BadMessage(INVALID_REQUEST, "params must be an object", request_id)
     if request_id is None:
@@ -191,7 +191,7 @@ def complete(method: str, result: Mapping[str, Any]) -> dict[str, Any]:
 def _shake_hands(server: AnyServer, params: Mapping[str, Any]) -> dict[str, Any]:
     wanted = params.get("protocolVersion")
     if not isinstance(wanted, str):
-        raise RequestFailed(INVALID_PARAMS, "params.protocolVersion must be a text")
+        raise RequestFailed(INVALID_PARAMS, "params.protocolVersion must be a string")
     return {
         "protocolVersion": wanted if wanted in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
         "capabilities": server.capabilities,
@@ -204,7 +204,7 @@ def _check_envelope(meta: Mapping[str, Any]) -> None:
     """Refuse a request of an unsupported revision."""
     version = meta[_VERSION]
     if not isinstance(version, str) or _CLIENT_CAPABILITIES not in meta:
-        message = f"params._meta must have {_VERSION}, a text, and {_CLIENT_CAPABILITIES}"
+        message = f"params._meta must have {_VERSION}, a string, and {_CLIENT_CAPABILITIES}"
         raise RequestFailed(INVALID_PARAMS, message)
     if version not in MODERN_VERSIONS:
         supported = {"supported": list(MODERN_VERSIONS), "requested": version}
@@ -212,4 +212,4 @@ def _check_envelope(meta: Mapping[str, Any]) -> None:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")

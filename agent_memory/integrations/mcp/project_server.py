@@ -16,8 +16,8 @@ from agent_memory.integrations.mcp.server import MemoryServer, Params, refused_c
 _OF_NO_AGENT: Final = ("tools/list", "prompts/list")
 """Methods whose answers are the same for every agent."""
 _NO_FOLDER: Final = (
-    "this client names no folder that it works in, so that nobody knows whose memory is meant:"
-    " start the server with --agent ID or --project DIR"
+    "this client does not name the folder it works in, so the agent is unknown: start the"
+    " server with --agent ID or --project DIR"
 )
 
 

@@ -91,7 +91,7 @@ class Resources:
     def prompt(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """Return the scratchpad as a user's message."""
         if name != SCRATCHPAD:
-            fault = f"there is no prompt {name!r:.80}: there is {SCRATCHPAD}"
+            fault = f"unknown prompt {name!r:.80}: there is only {SCRATCHPAD}"
             raise RequestFailed(INVALID_PARAMS, fault)
         if unknown := [name for name in arguments if name != "token_budget"]:
             fault = f"the prompt has no argument {unknown[0]!r:.80}: it has token_budget"
@@ -110,7 +110,7 @@ class Resources:
             raise RequestFailed(INVALID_PARAMS, str(error)) from error
         if text or not memory.scratchpad().memories:
             return text or _EMPTY
-        return "No memory of the scratchpad fits into the tokens: ask for more (token_budget)."
+        return "No memory in the scratchpad fits the token budget: raise token_budget."
 
     def _text_of(self, uri: str, memory_id: str) -> str:
         try:
@@ -118,7 +118,7 @@ class Resources:
         except NoMemoriesYet as error:
             raise ResourceNotFound(uri, str(error)) from error
         if memory is None:
-            raise ResourceNotFound(uri, "memory_search and memory_list_recent name those there are")
+            raise ResourceNotFound(uri, "memory_search and memory_list_recent list the ids")
         return render_memories([memory], _NO_LIMIT, agent_id=memory.agent_id)
 
     def _scratchpad(self) -> dict[str, Any]:

@@ -44,9 +44,9 @@ def run(
 def _serve_http(server: MemoryServer, host: str, port: int, names: Sequence[str]) -> None:
     if not names and not is_loopback(host):
         raise ConfigurationError(
-            f"{host} can be reached from other machines, and there is no password: whoever reaches"
-            " it could read and change the memories. Name the hosts that clients may call it by"
-            " (--allow-remote NAME), and let nobody else in there"
+            f"{host} can be reached from other machines, and there is no password: anyone who"
+            " reaches it could read and change the memories. Name the hosts by which clients"
+            " may call it (--allow-remote NAME), and keep everybody else out"
         )
     try:
         from agent_memory.integrations.mcp.http import PATH, serve_http  # noqa: PLC0415 - slow

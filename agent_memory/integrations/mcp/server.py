@@ -259,7 +259,7 @@ class MemoryServer:
         It waits for the file, and for an embedder: do not call it in an event loop.
         """
         if method not in self._methods:
-            raise RequestFailed(METHOD_NOT_FOUND, f"there is no method {method!r:.80}", method)
+            raise RequestFailed(METHOD_NOT_FOUND, f"unknown method {method!r:.80}", method)
         try:
             return self._methods[method](params, client)
         except (RequestFailed, AnswersNeeded):
@@ -288,7 +288,9 @@ class MemoryServer:
         if name == _ASKING_TOOL and _ASKED not in arguments and client.has_forms:
             is_true = self._ask_about(arguments, client)
             if is_true is None:
-                return refused_call("NOT_ANSWERED", "the user did not say: the question stays")
+                return refused_call(
+                    "NOT_ANSWERED", "the user did not answer: the question stays open"
+                )
             arguments = {**arguments, _ASKED: is_true}
         result = self._run(name, arguments)
         if result.success:
@@ -329,7 +331,7 @@ class MemoryServer:
     def _run(self, name: str, arguments: Params) -> ToolResult:
         offered = [tool.name for tool in self._offered]
         if name not in offered and any(tool.name == name for tool in TOOLS):
-            message = f"this server only reads: {', '.join(offered)}"
+            message = f"this server is read-only: {', '.join(offered)}"
             return ToolResult(False, error={"code": "PERMISSION_DENIED", "message": message})
         # Only storing creates a file.
         tools = self._storing if name in _MAKING else self._reading
@@ -393,7 +395,7 @@ def _as_text(text: str) -> dict[str, str]:
 def _text(params: Params, name: str) -> str:
     value = params.get(name)
     if not isinstance(value, str):
-        raise RequestFailed(INVALID_PARAMS, f"params.{name} must be a text")
+        raise RequestFailed(INVALID_PARAMS, f"params.{name} must be a string")
     return value
 
 

@@ -31,7 +31,7 @@ def _read_moment(value: object, read: Callable[[str], datetime] = parse_time) ->
     A number is refused: Pydantic would take 7, meant as days, for seconds of 1970.
     """
     if isinstance(value, int | float):
-        raise ValueError(f"must be a text: a time, or {_HOW_LONG_AGO}")  # noqa: TRY004 - for Pydantic
+        raise ValueError(f"must be a string: a time, or {_HOW_LONG_AGO}")  # noqa: TRY004 - for Pydantic
     if not isinstance(value, str):
         return value
     if moment := time_ago(value):

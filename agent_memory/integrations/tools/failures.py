@@ -24,15 +24,15 @@ from agent_memory import (
 
 _NO_OBJECT: Final = "must be a JSON object"
 _WORDS: Final = {
-    "missing": "is needed",
-    "extra_forbidden": "there is no such argument",
+    "missing": "is required",
+    "extra_forbidden": "unknown argument",
     "model_type": _NO_OBJECT,
     "dict_type": _NO_OBJECT,
 }
 """JSON terms in place of Pydantic's Python ones."""
 _FOR_THE_USER: Final[dict[type[AgentMemoryError], str]] = {
     StorageReadOnly: "this memory can only be read here: only the user can have it changed",
-    AgentNotFound: "there is no memory here, and none may be made: only the user can allow it",
+    AgentNotFound: "there is no memory here, and none may be created: only the user can allow it",
 }
 """Messages for errors that no tool can resolve: the library's own say how else to open the
 memory."""
@@ -49,11 +49,13 @@ def message_for_model(error: AgentMemoryError) -> str:
         known = "memory_search and memory_list_recent show the ids"
         return f"there is no memory {error.memory_id!r:.80}: {known}"
     if isinstance(error, DuplicateMemory):
-        return f"it is there already, as {error.memory_id}: memory_update changes that one"
+        return f"it is already stored, as {error.memory_id}: memory_update changes that one"
     if isinstance(error, SecretFound):
         return str(error.without_details())
     if isinstance(error, RejectedContent):
         return f"{error.without_details()}; the owner of this memory does not want it back"
     if isinstance(error, LimitReached):
-        return f"{error.without_details()}; memory_forget makes room: ask the user what may go"
+        return (
+            f"{error.without_details()}; memory_forget makes room: ask the user what may be deleted"
+        )
     return _FOR_THE_USER.get(type(error)) or str(error)

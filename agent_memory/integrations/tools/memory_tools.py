@@ -140,7 +140,7 @@ class MemoryTools:
         if tool is None:
             names = ", ".join(tool.name for tool in TOOLS)
             shown = f"{name!r:.80}" if isinstance(name, str) else f"a {type(name).__name__}"
-            return _failed("UNKNOWN_TOOL", f"there is no tool {shown}: there are {names}")
+            return _failed("UNKNOWN_TOOL", f"unknown tool {shown}: the tools are {names}")
         try:
             request = tool.arguments.model_validate(_read(arguments))
             return ToolResult(True, data=self._verbs[tool.name](self._open(), request))
@@ -285,7 +285,7 @@ class MemoryTools:
         data: dict[str, Any] = {"changes": changes, "facts": response.metadata.facts_extracted}
         if response.metadata.reviews:
             data["questions"] = response.metadata.reviews
-            data["note"] = "what may be true no more was kept: see memory_reviews"
+            data["note"] = "what may no longer be true was kept: see memory_reviews"
         if response.metadata.problems:
             data["problems"] = response.metadata.problems
         if response.metadata.secrets:  # already logged
@@ -311,10 +311,10 @@ class MemoryTools:
     def _graph(self, memory: MemoryOrSession, request: GraphArguments) -> dict[str, Any]:
         graph = memory.graph
         if request.to is not None and request.name is None:
-            raise ValidationError.of("name", "a way needs both ends: give name too", None)
+            raise ValidationError.of("name", "a path needs both ends: give name too", None)
         for name in filter(None, (request.name, request.to)):
             if graph.entity(name) is None:
-                message = f"the graph has no {name!r:.200}: without a name it lists those it has"
+                message = f"the graph has no {name!r:.200}: without a name, all names are listed"
                 raise ValidationError.of("name", message, name)
         if request.name is None:
             entities = graph.entities(limit=MOST_ENTITIES + 1)
@@ -393,7 +393,7 @@ def _warning_of(secrets: Sequence[FoundSecrets]) -> str:
     kinds = "; ".join(dict.fromkeys(map(str, secrets)))
     is_masked = secrets[0].decision is OnSecret.MASK
     done = "it was masked" if is_masked else "it was stored as it is: tell the user"
-    return f"there is what looks like a secret ({kinds}): {done}"
+    return f"it seems to contain a secret ({kinds}): {done}"
 
 
 def _whole(memory: Memory) -> dict[str, Any]:

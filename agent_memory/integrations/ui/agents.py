@@ -94,7 +94,7 @@ class PageAgents:
     def writing(self, agent_id: str | None) -> Iterator[AgentMemory]:
         """Give the body an agent's memory for writing. Raises ``StorageReadOnly``."""
         if self.is_read_only:
-            raise StorageReadOnly("the page was started with --read-only: nothing is changed")
+            raise StorageReadOnly("the page was started with --read-only: nothing can be changed")
         with self._use(agent_id) as agent:
             with agent.opening:
                 if agent.writing is None:
@@ -140,7 +140,7 @@ class PageAgents:
 
     def _open(self, agent_id: str) -> OpenAgent:
         if self._root is None:
-            raise AgentNotFound("the file of this page stands by itself: there are no other agents")
+            raise AgentNotFound("this page shows a single file: there are no other agents")
         # By its id, never a path: the library refuses an invalid id, and a link.
         place = AgentPlace(agent_id, self._root)
         return OpenAgent(place, _opened(place, read_only=True))

@@ -182,12 +182,12 @@ class PageHandler(BaseHTTPRequestHandler):
         try:
             return urlsplit(self.path)
         except ValueError as error:  # "http://[x"
-            raise Refused(400, "this is no address") from error
+            raise Refused(400, "invalid address") from error
 
     def _agent_id(self) -> str | None:
         ids = self.headers.get_all(AGENT_HEADER, [])
         if len(ids) > 1:
-            raise Refused(400, "a request is about one agent")
+            raise Refused(400, "a request must be about one agent")
         return ids[0] if ids else None
 
     def _begin_session(self, body: Mapping[str, Any]) -> None:
@@ -204,19 +204,21 @@ class PageHandler(BaseHTTPRequestHandler):
 
     def _require_admission(self) -> None:
         if not self.admission.admits(self.headers):
-            raise Refused(401, "this browser was not let in: run `agent-memory ui` again")
+            raise Refused(401, "this browser is not authorized: run `agent-memory ui` again")
 
     def _body(self) -> bytes:
         lengths = self.headers.get_all("Content-Length", [])
         if len(lengths) != 1 or not (lengths[0].isascii() and lengths[0].isdigit()):
-            raise Refused(411, "a POST says how long its body is")
+            raise Refused(411, "a POST must have a Content-Length")
         if "Transfer-Encoding" in self.headers:
-            raise Refused(400, "a body comes whole, not in chunks")
+            raise Refused(400, "a body must be sent whole, not in chunks")
         if self.headers.get_content_type() != "application/json":
-            raise Refused(415, "a body is JSON")
+            raise Refused(415, "a body must be JSON")
         length = int(lengths[0][:12])
         if length > MOST_BODY_BYTES:
-            raise Refused(413, f"a request has {MOST_BODY_BYTES:,} bytes at most, not {length:,}")
+            raise Refused(
+                413, f"a request may have at most {MOST_BODY_BYTES:,} bytes, not {length:,}"
+            )
         body = self.rfile.read(length)
         if len(body) < length:
             raise ConnectionAbortedError("the request ended early")
@@ -249,7 +251,7 @@ class PageHandler(BaseHTTPRequestHandler):
     ) -> None:
         """Answer a request that ``http.server`` rejects in the same form as all others."""
         self.close_connection = True
-        self._send_error(code, Refused(code, message or "this is no request"))
+        self._send_error(code, Refused(code, message or "invalid request"))
 
     def _send(
         self, status: int, content: bytes, media_type: str, headers: Mapping[str, str]

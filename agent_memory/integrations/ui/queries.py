@@ -30,7 +30,7 @@ class Query:
         """Return a field that must be present."""
         value = self.text(name)
         if value is None:
-            raise ValidationError.of(name, "must be given", "")
+            raise ValidationError.of(name, "is required", "")
         return value
 
     def number(self, name: str, default: int) -> int:
@@ -78,5 +78,5 @@ def text_of(body: Mapping[str, Any], name: str) -> str:
     """Return a field of a body that must be a string."""
     value = body.get(name)
     if not isinstance(value, str) or not value:
-        raise ValidationError.of(name, "must be a text", value)
+        raise ValidationError.of(name, "must be a string", value)
     return value

@@ -75,7 +75,7 @@ def run(
     """
     with stopped_by_sigterm(), page_server(place, port=port, read_only=read_only) as server:
         address = server.address()
-        advice = "it lets one browser in, once; Ctrl-C ends it"
+        advice = "it works once, in one browser; Ctrl-C ends it"
         print(f"the page is at {address} ({advice})", file=sys.stderr, flush=True)  # noqa: T201
         with opened_browser(address) if open_browser else contextlib.nullcontext():
             server.serve_forever()

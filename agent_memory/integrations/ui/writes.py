@@ -121,7 +121,7 @@ def merge(memory: AgentMemory, body: Body) -> dict[str, Any]:
         raise MemoryNotFound(keep)
     same = {each.memory_id for each in _same_as(memory, kept)}
     if not same.issuperset(others):
-        message = f"must be memories that say what {keep} says: load the page again"
+        message = f"must be duplicates of {keep}: reload the page"
         raise ValidationError.of("others", message, others)
     memory.merge(keep, others)
     return {"forgotten": others, **_change(memory, others[0], whole=True)}

@@ -25,9 +25,7 @@ from agent_memory.models.documents.responses import (
     SuccessResponse,
 )
 
-_UNEXPECTED: Final = (
-    "Something unexpected stopped this: that is a fault of agent-memory, not of what was asked"
-)
+_UNEXPECTED: Final = "Unexpected error: this is a bug in agent-memory, not in the request"
 _MOST_SHOWN: Final = 80
 
 

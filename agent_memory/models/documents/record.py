@@ -163,7 +163,7 @@ class SearchQuery(SparseRecord, extra="forbid"):
         """
         if self.include_embeddings:
             message = (
-                "a search gives no vectors: leave it out, and read them with"
+                "a search returns no vectors: leave it out, and get them with"
                 " export(format='record-json', embeddings=True)"
             )
             raise ValidationError.of("include_embeddings", message, self.include_embeddings)

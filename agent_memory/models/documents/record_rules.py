@@ -47,7 +47,7 @@ def validate_embedding(values: object, dimensions: int | None = None) -> tuple[b
     if count == 0:
         return False, "Embedding is empty: give a list of numbers"
     if dimensions is not None and count != dimensions:
-        return False, f"Embedding has {count:,} numbers: {dimensions:,} are needed"
+        return False, f"Embedding has {count:,} numbers: it must have {dimensions:,}"
     return True, None
 
 
@@ -99,7 +99,8 @@ def _refuse_beyond_limits(value: object, path: str, depth: int) -> None:
     """Refuse a value that is too deep or too long; ``path`` says where it is."""
     if isinstance(value, str) and len(value) > MAX_RECORD_TEXT_LENGTH:
         raise ValueError(
-            f"{path:.150} has {len(value):,} characters: {MAX_RECORD_TEXT_LENGTH:,} are the most"
+            f"{path:.150} has {len(value):,} characters: at most {MAX_RECORD_TEXT_LENGTH:,}"
+            " are allowed"
         )
     if not isinstance(value, Mapping | list | tuple):
         return
@@ -112,8 +113,8 @@ def _refuse_beyond_limits(value: object, path: str, depth: int) -> None:
     for key, item in value.items():
         if isinstance(key, str) and len(key) > MAX_RECORD_KEY_LENGTH:
             raise ValueError(
-                f"{path:.150} has a key of {len(key):,} characters ({key[:20]!r}…):"
-                f" {MAX_RECORD_KEY_LENGTH} are the most"
+                f"{path:.150} has a key of {len(key):,} characters ({key[:20]!r}…): at most"
+                f" {MAX_RECORD_KEY_LENGTH} are allowed"
             )
         _refuse_beyond_limits(item, f"{path}.{key}", depth + 1)
 

@@ -38,17 +38,19 @@ def _clean_secret(value: object) -> SecretStr | None:
         return None
     text = value.get_secret_value() if isinstance(value, SecretStr) else value
     if not isinstance(text, str) or not text or not is_key(text):
-        raise ValueError("must be a text without spaces, or ${NAME} for an environment variable")
+        raise ValueError("must be a string without spaces, or ${NAME} for an environment variable")
     if text == _COVERED:
-        raise ValueError("is a masked secret, not the secret: give it, or ${NAME}")
+        raise ValueError("is a masked secret, not the secret itself: give the secret, or ${NAME}")
     if "${" in text and reference_in(text) is None:
-        raise ValueError("contains ${ but is not exactly ${NAME}: a reference stands alone")
+        raise ValueError(
+            "contains ${ but is not exactly ${NAME}: a reference must be the whole value"
+        )
     return SecretStr(text)
 
 
 def _clean_named(text: str) -> str:
     if not text.strip() or len(text) > 500:
-        raise ValueError(f"a text of 1 to 500 characters is needed, not one of {len(text):,}")
+        raise ValueError(f"must be a string of 1 to 500 characters, not of {len(text):,}")
     return text
 
 
@@ -185,7 +187,7 @@ class LLMConfig(ConfigSection):
     @classmethod
     def _has_organizations(cls, organization: str | None, info: ValidationInfo) -> str | None:
         if info.data.get("provider") == "anthropic" and organization is not None:
-            raise ValueError("is OpenAI's: leave it out with the provider anthropic")
+            raise ValueError("is for OpenAI only: leave it out with the provider anthropic")
         return organization
 
     def settings(self, environ: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class AutoMigration:
     def roll_back(self) -> bool:
         """Return to keyword search; return whether there were vectors."""
         self._store.refuse_read_only()
-        with self._store.alone(busy="this memory is being moved: stop that first"):
+        with self._store.alone(busy="this memory is being migrated: stop that first"):
             dropped = self._store.vectors.roll_back()
         self._embedding.use(None)
         return bool(dropped)
@@ -100,7 +100,7 @@ class AutoMigration:
             return None
         if count is None:
             count = self._store.count(SearchFilters.defaults())
-        return f"{count:,} memories: `agent-memory migrate` makes them found by meaning too"
+        return f"{count:,} memories: run `agent-memory migrate` to find them by meaning too"
 
     # Automatic --------------------------------------------------------------------------------
 
@@ -160,9 +160,9 @@ class AutoMigration:
     def _migrate_quietly(self) -> None:
         try:
             progress = self.migrate("auto")
-            logger().info("moved to search by meaning: %s", progress.status)
+            logger().info("migrated to search by meaning: %s", progress.status)
         except ConfigurationError as error:
-            logger().warning("no move to search by meaning: %s", error)
+            logger().warning("not migrated to search by meaning: %s", error)
         except AgentMemoryError as error:
             logger().warning("%s", error)
 

@@ -112,8 +112,8 @@ def difference(
         return None
     wanted = f"{model} with {dimensions} dimensions" if dimensions else model
     return (
-        f"the stored vectors are of {active.model} with {active.dimensions} dimensions, not of"
-        f" {wanted}, which is set: `agent-memory migrate` changes them"
+        f"the stored vectors were made by {active.model} with {active.dimensions} dimensions,"
+        f" but {wanted} is configured: run `agent-memory migrate` to embed them again"
     )
 
 
@@ -147,7 +147,7 @@ def _named_in_file(model: EmbeddingModel) -> str:
     names = [name.strip() for name in model.embedder.split(",")]
     if any(name.startswith("sentence-transformers:") for name in names):
         raise ConfigurationError(
-            f"the memory has the embedder {model.embedder!r:.100}: to have that model loaded, name"
+            f"the memory names the embedder {model.embedder!r:.100}: to load that model, name"
             " it yourself (AGENT_MEMORY_EMBEDDER, or embedder=)"
         )
     return model.embedder

@@ -93,7 +93,7 @@ class VectorMigration:
         self.progress = MigrationProgress(plan=self.plan, status="running", started_at=now_utc())
         started = time.monotonic()
         try:
-            with self.store.alone(busy="another process moves this memory already"):
+            with self.store.alone(busy="another process is already migrating this memory"):
                 self._run(started)
         except ConfigurationError as error:
             self._report(status="failed", errors=[*self.progress.errors, str(error)])
@@ -101,9 +101,9 @@ class VectorMigration:
         except (EmbeddingError, MigrationError) as error:
             self._report(status="failed", errors=[*self.progress.errors, str(error)])
             raise MigrationError(
-                f"the move stopped after {self.progress.memories_processed:,} of"
-                f" {self.plan.memory_count:,} memories: {error}. Nothing was lost, and searches"
-                " go on as before; run migrate again, and it goes on from there"
+                f"the migration stopped after {self.progress.memories_processed:,} of"
+                f" {self.plan.memory_count:,} memories: {error}. Nothing was lost, and"
+                " searches work as before; run migrate again to continue"
             ) from error
         return self.progress
 
@@ -216,7 +216,7 @@ class VectorMigration:
             self.store.vectors.repair_model(building.model_id)
         problems += self._unsteady(building)
         if problems:
-            raise MigrationError(f"the new vectors are not right: {'; '.join(problems[:3])}")
+            raise MigrationError(f"the new vectors are wrong: {'; '.join(problems[:3])}")
 
     def _unsteady(self, building: EmbeddingModel) -> list[str]:
         """Report whether the embedder returns different vectors each time, if checking is free.
@@ -229,7 +229,7 @@ class VectorMigration:
         kept = self.store.vectors.sample(building.model_id, 1)
         again = self.embedder.embed([text.text for text, _ in kept], from_cache=False)
         return [
-            f"{self.embedder.name} gives another vector for the same text each time"
+            f"{self.embedder.name} returns a different vector for the same text each time"
             for (_, vector), new in zip(kept, again, strict=True)
             if cosine(vector.data, quantize(new).data) < _SAME
         ]
@@ -237,7 +237,9 @@ class VectorMigration:
     def _report(self, **changes: object) -> None:
         self.progress = self.progress.model_copy(update=changes)
         if self._refused:
-            refused = f"the embedder refused {len(self._refused)} texts: found by keyword only"
+            refused = (
+                f"the embedder refused {len(self._refused)} texts: those are found by keyword only"
+            )
             others = [error for error in self.progress.errors if "refused" not in error]
             self.progress = self.progress.model_copy(update={"errors": [*others, refused]})
         self.report(self.progress)

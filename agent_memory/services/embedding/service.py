@@ -144,7 +144,7 @@ class EmbeddingService:
                     if is_alone and state.active is not None:
                         self._embed_a_batch(state.active, seconds=seconds, patient=False)
         except (EmbeddingError, ConfigurationError, StorageError) as error:
-            logger().warning("embeddings are made later: %s", error)
+            logger().warning("embedding postponed: %s", error)
         waiting = self._vectors.count_pending()
         if not waiting:
             return []
@@ -173,7 +173,7 @@ class EmbeddingService:
                     if not (done and state.is_behind) or state.active is None:
                         return
         except (EmbeddingError, ConfigurationError, StorageError) as error:
-            logger().warning("embeddings are made later: %s", error)
+            logger().warning("embedding postponed: %s", error)
 
     def catch_up(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Embed all pending memories, and return how many there were.
@@ -250,8 +250,8 @@ class EmbeddingService:
         made = create_embedder(spec, settings)
         if made is None:
             raise ConfigurationError(
-                "there is no embedder: run `pip install 'agent-memory[local]'` for one that works"
-                " offline, or set OPENAI_API_KEY, or name another with --embedder"
+                "no embedder is available: run `pip install 'agent-memory[local]'` for one"
+                " that works offline, or set OPENAI_API_KEY, or name another with --embedder"
             )
         return CheckedEmbedder(made, cache_ttl_seconds=self._cache_ttl)
 
@@ -292,14 +292,15 @@ class EmbeddingService:
         checked = CheckedEmbedder(made, cache_ttl_seconds=self._cache_ttl)
         if checked.model != model.model:
             raise ConfigurationError(
-                f"the stored vectors are of {model.model}, the embedder's of {checked.model}:"
-                " `agent-memory migrate` changes them"
+                f"the stored vectors were made by {model.model}, but the embedder is"
+                f" {checked.model}: run `agent-memory migrate` to embed them again"
             )
         _refuse_other_size(checked.dimensions, model)
         if model.base_url != checked.base_url:
             raise ConfigurationError(
-                f"the stored vectors were made by {model.base_url or 'the provider itself'}, not by"
-                f" {checked.base_url or 'the provider itself'}: set OPENAI_BASE_URL, or migrate"
+                f"the stored vectors were made by {model.base_url or 'the provider itself'},"
+                f" not by {checked.base_url or 'the provider itself'}: set OPENAI_BASE_URL,"
+                " or run `agent-memory migrate`"
             )
         return checked
 
@@ -340,7 +341,7 @@ class EmbeddingService:
         try:
             thread.start()
         except RuntimeError as error:  # too many threads, or shutdown
-            raise EmbeddingError(f"no thread to wait for the embedder in: {error}") from error
+            raise EmbeddingError(f"cannot start a thread for the embedder: {error}") from error
         thread.join(max(0.0, seconds))
         if thread.is_alive():
             self._stuck = thread
@@ -400,6 +401,6 @@ def _refuse_other_size(dimensions: int, model: EmbeddingModel) -> None:
     """Refuse an incomparable vector, of a model that was changed under its name."""
     if dimensions != model.dimensions:
         raise ConfigurationError(
-            f"the stored vectors of {model.model} have {model.dimensions} numbers, the embedder's"
-            f" {dimensions}: `agent-memory migrate` changes them"
+            f"the stored vectors of {model.model} have {model.dimensions} dimensions, the"
+            f" embedder's {dimensions}: run `agent-memory migrate` to embed them again"
         )

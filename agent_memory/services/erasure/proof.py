@@ -39,15 +39,14 @@ class Verdict:
 
     def lines(self, *, besides: Collection[Path]) -> list[str]:
         """Return a line for each piece that is left, in all files except ``besides``."""
-        lines = [f"{place} has a piece of what was erased" for place in self.places]
+        lines = [f"{place} contains part of the erased text" for place in self.places]
         for path, offsets in self.left.items():
             if path not in besides:
                 lines += [
-                    f"{path}, byte {at:,}: a piece of what was erased"
-                    for at in offsets[:_MOST_PLACES]
+                    f"{path}, byte {at:,}: part of the erased text" for at in offsets[:_MOST_PLACES]
                 ]
                 if len(offsets) > _MOST_PLACES:
-                    lines.append(f"{path}: {len(offsets) - _MOST_PLACES:,} more pieces")
+                    lines.append(f"{path}: {len(offsets) - _MOST_PLACES:,} more parts")
         return lines
 
 

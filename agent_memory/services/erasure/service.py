@@ -105,7 +105,7 @@ class ErasureService(Service):
         """
         ids = list(dict.fromkeys(memory_ids))
         if not ids:
-            advice = "name one memory at least; `finish` completes an erasure that was interrupted"
+            advice = "name at least one memory; `finish` completes an erasure that was interrupted"
             raise ValidationError.of("memory_ids", advice, ids)
         copies = self.refuse(ids, backups=backups)
         if not self._has_files:

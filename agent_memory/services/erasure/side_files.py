@@ -151,7 +151,7 @@ def take_out(path: Path, is_erased: IsErased) -> bool:
         _write_without(path, kept, lines)
         if _digest(kept, lambda _: False) != before:
             raise ValidationError(
-                f"{path}: its entries do not stand on lines of their own: take them out by hand"
+                f"{path}: its entries are not on separate lines: remove them by hand"
             )
         kept.replace(path)
         sync_to_disk(path.parent)

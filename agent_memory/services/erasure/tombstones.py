@@ -73,8 +73,8 @@ class Tombstones:
             return
         if self.has_content(memory.content, memory.user_id):
             message = (
-                "was erased, and it said just this. If it is said anew, store it without the id,"
-                " or with the timestamp of when it was"
+                "was erased, with this same content. If the fact was stated again, store it"
+                " without the id, or with the time of the new statement"
             )
             raise ValidationError.of("id", message, memory.id, at=at, kind="erased")
 

@@ -30,7 +30,7 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Row
 
 _USER_TYPE: Final = "person"
-NOTHING_HOLDS: Final = "there is no such relationship that holds now"
+NOTHING_HOLDS: Final = "no such relationship holds now"
 """Why a relationship is not closed."""
 
 
@@ -98,7 +98,7 @@ class GraphChanges:
             _, self._sources[memory_id], self._run_of[memory_id] = memories[memory_id]
         users = {memories[memory_id][0] for memory_id in self._sources}
         if user_id is None and len(users) > 1:
-            message = "are of several users: give those of one"
+            message = "belong to several users: give those of one user"
             raise ValidationError.of("source_memory_ids", message, list(memory_ids))
         return user_id if user_id is not None or not users else users.pop()
 
@@ -160,7 +160,7 @@ class GraphChanges:
             return
         if taken_by is not None and self._is_known(taken_by, alias):
             taken = self._engine.graph.entity_row(taken_by)["name"]
-            message = f"is a name of {taken!r}: merge the two if they mean the same"
+            message = f"is already a name of {taken!r}: merge the two if they are the same"
             raise ValidationError.of("aliases", message, alias)
         memory_id = next(iter(self._sources), None)
         self._engine.graph.add_alias(entity_id, alias, self._key(alias), memory_id)
@@ -337,16 +337,16 @@ class GraphChanges:
         source, target = self._find(update.source), self._find(update.target)
         if old != relationship:
             held = self._held(source, old, target)
-            note = f"there was no {old} of these two to replace: it was added"
+            note = f"these two had no {old} to replace: it was added"
             return [edge_id for edge_id, *_ in held], None if held else note
         others = [] if source is None else self._open_edges(source, old)
         held = [edge for edge in others if edge[1] != target]
         if len(held) == 1:
             return [held[0][0]], None
         if held:
-            note = f"there are {len(held)} that have {old}: none was replaced, it was added"
+            note = f"{len(held)} relationships are {old}: none was replaced, it was added"
         elif others:
-            note = "it holds already"
+            note = "it already holds"
         else:
             note = f"there was no {old} to replace: it was added"
         return [], note
@@ -406,7 +406,7 @@ def _fact(update: GraphUpdate, at: datetime | None) -> Fact:
 
 def no_entity(name: str, value: str) -> ValidationError:
     """Build the error for a name that no entity has."""
-    return ValidationError.of(name, f"there is no entity of the name {value!r:.200}", value)
+    return ValidationError.of(name, f"no entity has the name {value!r:.200}", value)
 
 
 def complete(engine: Engine) -> None:

@@ -69,7 +69,7 @@ class GraphImporter:
         if self._engine.graph_maintenance.has_both_entities(values):
             self._engine.graph_maintenance.import_edge(values, self._now)
         else:
-            note = f"relationship {values['id']} is of an entity that is not there: left out"
+            note = f"relationship {values['id']} names an entity that does not exist: skipped"
             self._notes.append(note)
 
     def _import_entity(self, values: dict[str, Any]) -> None:
@@ -115,7 +115,7 @@ class GraphImporter:
             return []
         if not self._dry_run:
             self._engine.graph_maintenance.sweep()
-        summary = f"of {self._count:,} entities and relationships, the new ones are taken over"
+        summary = f"of {self._count:,} entities and relationships, the new ones are imported"
         return [summary, *self._notes]
 
 

@@ -136,7 +136,9 @@ class GraphService(Service):
         """Return the entities of one user's graph, oldest first, or those after one of them."""
         with self._read():
             if after is not None and not self._engine.graph.names([after]):
-                raise ValidationError.of("after", "no entity has this id: begin anew", after)
+                raise ValidationError.of(
+                    "after", "no entity has this id: start again from the first page", after
+                )
             return self._engine.graph.entities(
                 user_id=user_id, run_id=run_id, after=after, limit=limit
             )

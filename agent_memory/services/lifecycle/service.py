@@ -102,7 +102,7 @@ class LifecycleService(Service):
     def _planned(self, now: datetime, *, dry_run: bool) -> TidyReport:
         policy = self._policy()
         if policy is None:
-            note = "there is no retention policy: `configure retention standard` switches one on"
+            note = "no retention policy is set: `configure retention standard` sets one"
             return TidyReport(dry_run=dry_run, kept=[note])
         archived, kept = retention.plan(self._engine, policy, now=now)
         return TidyReport(dry_run=dry_run, archived=archived, kept=kept)
@@ -228,7 +228,7 @@ def _refuse_of_another(kept: Memory, other: Memory) -> None:
         of_kept, of_other = getattr(kept, name), getattr(other, name)
         if of_kept != of_other:
             message = (
-                f"{other.id} has the {name} {of_other!r}, {kept.id} has {of_kept!r}: merging would"
-                " give one's fact to the other; `update` can give both the same"
+                f"{other.id} has the {name} {of_other!r}, {kept.id} has {of_kept!r}: merging"
+                " would assign one's fact to the other; use `update` to give both the same"
             )
             raise ValidationError.of("others", message, other.id)

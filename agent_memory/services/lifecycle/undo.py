@@ -67,7 +67,7 @@ def undo(
         for deletion, asked in questions:  # now that all of their memories are there
             _ask_anew(engine, deletion, asked)
     if change_id is not None and not changed:
-        message = "what it changed is already as it was before: there is nothing left to undo"
+        message = "everything it changed is already as it was before: there is nothing left to undo"
         raise ValidationError.of("change_id", message, change_id)
     return Undone(
         verb=verb,
@@ -131,22 +131,22 @@ def _changes_to_undo(
         )
         changes = engine.history.between(first, last)
         if not changes:
-            message = "there is no such change: `history` lists them"
+            message = "no such change: `history` lists them"
             raise ValidationError.of("change_id", message, change_id)
         return changes[0].event if around is None else around.verb, changes
     operation = engine.operations.last()
     newest = engine.history.last_change()
     if operation is None or operation.last_change < newest:
         if not newest:
-            raise ValidationError.of("undo", "nothing was changed yet", None)
+            raise ValidationError.of("undo", "nothing has been changed yet", None)
         changes = engine.history.between(newest, newest)
         return changes[0].event, changes
     changes = engine.history.between(operation.first_change, operation.last_change)
     if not changes:
         raise ValidationError.of(
             "undo",
-            f"the last that was done is `{operation.verb}`, of which nothing is left to undo: give"
-            " the number of an older change, which `history` tells",
+            f"the last operation, `{operation.verb}`, has nothing left to undo: give the"
+            " number of an older change, which `history` lists",
             None,
         )
     return operation.verb, changes
@@ -180,7 +180,7 @@ def _own_changes_to_undo(
     """Return what to undo of one owner's memories, as ``_changes_to_undo`` does."""
     newest = change_id or engine.history.last_change_of(owner.user_id, owner.run_id)
     if not newest:
-        raise ValidationError.of("undo", "nothing was changed yet", None)
+        raise ValidationError.of("undo", "nothing has been changed yet", None)
     operation = None if change_id is not None else engine.operations.around(newest)
     first, last = (
         (newest, newest) if operation is None else (operation.first_change, operation.last_change)
@@ -192,7 +192,7 @@ def _own_changes_to_undo(
     }
     changes = [change for change in changes if change.change_id in own[change.memory_id]]
     if not changes:
-        message = "there is no such change: `history` lists them"
+        message = "no such change: `history` lists them"
         raise ValidationError.of("change_id", message, change_id)
     return (changes[0].event if operation is None else operation.verb), changes
 
@@ -229,8 +229,8 @@ def _refuse_if_changed_since(
     if builds_upon is not None:
         raise ValidationError.of(
             "change_id",
-            f"memory {memory_id} was changed again since, by change {builds_upon.change_id}"
-            f" ({builds_upon.event}): undo that one first",
+            f"memory {memory_id} has since been changed again, by change"
+            f" {builds_upon.change_id} ({builds_upon.event}): undo that one first",
             undone_changes[0].change_id,
         )
 

@@ -101,7 +101,7 @@ def _refuse(
     if reason and _is_rejected(reason, rejected_hashes):
         reason = ""
     message = (
-        f"holds a value that must not come back (rejection {number}{reason and f': {reason}'}):"
+        f"contains a rejected value (rejection {number}{reason and f': {reason}'}):"
         f" leave it out, or lift the rejection: `agent-memory reject --lift {number}`"
     )
     loc = (*at, place)

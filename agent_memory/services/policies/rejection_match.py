@@ -78,18 +78,18 @@ def words_to_reject(text: str) -> list[str]:
     It must have 1 to 1,000 words. The error does not contain the value.
     """
     if not isinstance(text, str):
-        message = f"is a {type(text).__name__}: give the value as a text"
+        message = f"is a {type(text).__name__}: give the value as a string"
         raise ValidationError.of("text", message, type(text).__name__)
     if any("\ud800" <= letter <= "\udfff" for letter in text):
         message = "is not valid UTF-8 (it has half of a surrogate pair): remove it"
-        raise ValidationError.of("text", message, f"a text of {len(text)} characters")
+        raise ValidationError.of("text", message, f"a string of {len(text)} characters")
     words = words_of(text)
     if not words:
-        message = "has nothing that can be seen: give the value that must not come back"
-        raise ValidationError.of("text", message, f"a text of {len(text)} characters")
+        message = "has no visible characters: give the value to reject"
+        raise ValidationError.of("text", message, f"a string of {len(text)} characters")
     if len(words) > MAX_WORDS:
-        message = f"has {len(words):,} words: reject {MAX_WORDS:,} at most, those that must go"
-        raise ValidationError.of("text", message, f"a text of {len(words)} words")
+        message = f"has {len(words):,} words: reject at most {MAX_WORDS:,}, those that must go"
+        raise ValidationError.of("text", message, f"a string of {len(words)} words")
     return words
 
 
@@ -107,7 +107,7 @@ def check_reason(reason: str | None, rejected_hashes: RejectedHashes) -> str | N
         message = "has a NUL character or half of a surrogate pair: remove it"
         raise ValidationError.of("reason", message, "reason")
     if find_rejected([("reason", reason)], rejected_hashes) is not None:
-        message = "holds a rejected value, which must not be kept: say it in other words"
+        message = "contains a rejected value, which must not be kept: use other words"
         raise ValidationError.of("reason", message, "reason")
     return reason
 

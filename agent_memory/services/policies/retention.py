@@ -168,7 +168,7 @@ def _items(engine: Engine, chosen: _Chosen) -> list[TidyItem]:
 
 def _why_kept(policy: RetentionPolicy, limit: KindLimit) -> str:
     if limit.enforcement == "hard":
-        return "which is a hard one: archive or forget some by hand"
+        return "which is a hard limit: archive or delete some by hand"
     if not policy.recent_days:
         return "but each is of high importance or promoted by hand"
     recently = f"used within {_in_days(policy.recent_days)}"
@@ -200,13 +200,13 @@ def refuse_beyond(
         words = _NOUNS[kind][1]
         if more.count > 0 and _is_over(stored.count + more.count, limit.max_memories):
             fault = (
-                f"{_counted(kind, stored.count)} stored, and {more.count:,} more would pass the"
-                f" hard limit of {limit.max_memories:,}"
+                f"{_counted(kind, stored.count)} stored, and {more.count:,} more would exceed"
+                f" the hard limit of {limit.max_memories:,}"
             )
         elif more.size > 0 and _is_over(stored.size + more.size, limit.max_bytes):
             fault = (
-                f"the {words} have {stored.size:,} bytes, and {more.size:,} more would pass the"
-                f" hard limit of {limit.max_bytes:,}"
+                f"the {words} take up {stored.size:,} bytes, and {more.size:,} more would"
+                f" exceed the hard limit of {limit.max_bytes:,}"
             )
         else:
             continue
@@ -283,7 +283,7 @@ def _excesses(kind: MemoryKind, limit: KindLimit, amount: Amount) -> Iterator[st
 
 def _advice(engine: Engine, kind: MemoryKind) -> str:
     suggested = engine.usage.least_used(kind, limit=_SUGGESTED)
-    making_room = "archive or forget some"
+    making_room = "archive or delete some"
     if suggested:
         making_room += f", the least used first: `agent-memory archive {' '.join(suggested)}`"
     return f"{making_room}, or raise the limit with `agent-memory configure retention`"

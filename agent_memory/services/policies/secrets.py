@@ -87,7 +87,7 @@ def decide(secrets: FoundSecrets, policy: SecretPolicy | None) -> OnSecret:
     if answer is None:
         return secrets.decision or OnSecret.WARN
     if not is_secret_decision(answer):
-        message = "must be warn, mask, refuse, keep or a function that says one of them"
+        message = "must be warn, mask, refuse, keep or a function that returns one of them"
         raise ValidationError.of("on_secret", message, answer)
     return OnSecret(answer)
 
@@ -95,8 +95,8 @@ def decide(secrets: FoundSecrets, policy: SecretPolicy | None) -> OnSecret:
 def refusal(secrets: FoundSecrets, *, at: Sequence[int] = ()) -> SecretFound:
     """Build the error for refused secrets: no word of it comes from them."""
     message = (
-        f"looks like it holds a secret ({', '.join(secrets.kinds)}): leave it out, or store it with"
-        " on_secret mask or warn"
+        f"seems to contain a secret ({', '.join(secrets.kinds)}): leave it out, or store it"
+        " with on_secret mask or warn"
     )
     faults = [
         {
@@ -234,11 +234,11 @@ def log(noticed: Sequence[FoundSecrets]) -> None:
     for secrets in noticed[:_MOST_LOGGED]:
         logger().warning("%s", describe(secrets))
     if (more := len(noticed) - _MOST_LOGGED) > 0:
-        logger().warning("%d more memories look like they hold secrets: see `secrets`", more)
+        logger().warning("%d more memories seem to contain secrets: see `secrets`", more)
 
 
 def describe(secrets: FoundSecrets) -> str:
     """Describe the secrets of a memory, and what was done with them."""
     if secrets.decision is OnSecret.MASK:
         return f"memory {secrets.memory_id}: masked {secrets}"
-    return f"memory {secrets.memory_id} looks like it holds a secret ({secrets}): stored as it is"
+    return f"memory {secrets.memory_id} seems to contain a secret ({secrets}): stored as it is"

@@ -45,7 +45,8 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
     """Gather the candidates of a search. Must run inside ``engine.read()``."""
     matches = _matches(engine, request)
     degraded = [
-        f"not every memory with {term.written!r} was looked at" for term in matches.left_out
+        f"{term.written!r} is too common: not every memory with it was considered"
+        for term in matches.left_out
     ]
     started = time.perf_counter()
     by_meaning = (

@@ -85,7 +85,7 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     request = with_terms(engine, request)
     request = request._replace(own_words=own_words_of(engine, request))
     if not request.terms and request.vector is None:
-        explanation = "the query has no letter or digit to search for"
+        explanation = "the query has no letters or digits to search for"
         return SearchOutcome(
             [], 0, _ms_since(started), reason="empty_query", explanation=explanation
         )
@@ -137,7 +137,7 @@ def _refusal(hit: RankedHit, request: SearchRequest) -> str | None:
     if share < least:
         return f"confidence {share:.2f} is below {least:.2f}"
     if not (request.include_weak or hit.passed_gate):
-        return f"beside the best it has {hit.relative:.2f}, and the gate is {hit.gate:.2f}"
+        return f"{hit.relative:.2f} of the best hit's score, below the gate of {hit.gate:.2f}"
     return None
 
 
@@ -176,15 +176,15 @@ def _below_floor(
         if explained.reason == "filtered_out":
             return explained
     floor = f"{ranked.floor:.0%}"
-    asked = "the query's words, weighed by rarity"
+    asked = "the query's words, weighted by rarity"
     if request.vector is not None:
-        asked += ", or a meaning as near as that"
-    why = f"has {ranked.strength:.0%} of the query at most, and an answer {floor}"
+        asked += ", or is as close in meaning"
+    why = f"matches {ranked.strength:.0%} of the query at most; an answer needs {floor}"
     if ranked.strength < _LEAST_SHOWN:  # a meaning that is not near enough counts as nothing
-        why = f"has too little of the query: an answer has {floor}"
+        why = f"matches too little of the query; an answer needs {floor}"
     return result._replace(
         reason="below_floor",
-        explanation=f"no memory has {floor} of {asked}",
+        explanation=f"no memory matches {floor} of {asked}",
         near=[(hit, why) for hit in ranked.order[:NEAR_MISSES]],
     )
 
@@ -203,7 +203,7 @@ def _cut_off(
     cut = ((hit, why) for hit, why in refused if why is not None)
     return result._replace(
         reason=asked[0][0] if asked and not result.hits else "few_matches",
-        explanation=f"{count} more matched, below {words}",
+        explanation=f"{count} more matched, but are below {words}",
         near=list(islice(cut, NEAR_MISSES)),
     )
 
@@ -218,14 +218,14 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
             hit for hit in anything.order if is_answer and hit.matches and hit.row_id not in kept
         ]
         if left_out:
-            why = "is left out by the filters" if request.passing.is_narrowing else "is archived"
+            why = "is excluded by the filters" if request.passing.is_narrowing else "is archived"
             return result._replace(
                 reason="few_matches" if result.hits else "filtered_out",
-                explanation=f"of what matches the query, {len(left_out)} more: each {why}",
+                explanation=f"{len(left_out)} more match the query: each {why}",
                 near=[(hit, why) for hit in left_out[:NEAR_MISSES]],
             )
     if result.hits:
-        words = f"no more than {len(result.hits)} that match, or stand beside one that does"
+        words = f"only {len(result.hits)} memories match the query, or are next to one that does"
         return result._replace(reason="few_matches", explanation=words)
     # A user must not learn whether others have memories.
     if not request.scope.is_narrowing and engine.memories.is_empty():
@@ -233,9 +233,11 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
         return result._replace(reason="nothing_stored", explanation=words)
     sought = ", ".join(f"{term.written:.80}" for term in request.terms[:10])
     whose = " of this user, run or agent" if request.scope.is_narrowing else ""
-    words = f"no memory{whose} has any of these words or their forms: {sought}"
+    words = f"no memory{whose} contains any of these words or their forms: {sought}"
     if not request.terms:
-        words = f"no memory{whose} means what the query does, and it has no words to look for"
+        words = (
+            f"no memory{whose} is close to the query in meaning, and it has no words to look for"
+        )
     return result._replace(reason="no_match", explanation=words)
 
 

@@ -104,9 +104,9 @@ def _reranked(results: SearchResults, request: SearchRequest) -> SearchResults:
 
 def _fault(scores: Sequence[float], hits: Sequence[MemorySearchResult]) -> str | None:
     if len(scores) != len(hits):
-        return f"the reranker gave {len(scores)} scores for {len(hits)} texts"
+        return f"the reranker returned {len(scores)} scores for {len(hits)} texts"
     if any(math.isnan(score) for score in scores):
-        return "the reranker gave a score that is no number"
+        return "the reranker returned a score that is not a number"
     return None
 
 

@@ -133,7 +133,7 @@ class _Snapshot:
                 *(
                     _to_look_at(
                         memory.memory_id,
-                        f"returned by {memory.share:.0%} of all searches, whatever they ask",
+                        f"returned by {memory.share:.0%} of all searches, whatever the question",
                     )
                     for memory in most_recalled
                     if memory.is_too_often
@@ -142,7 +142,7 @@ class _Snapshot:
                     _to_look_at(
                         answer.memory_id,
                         f"came first in {answer.asked:,} searches, and was last written"
-                        f" {answer.age_days:,} days ago: is it still so?",
+                        f" {answer.age_days:,} days ago: is it still true?",
                     )
                     for answer in old_answers[: self._limit]
                 ),
@@ -253,7 +253,7 @@ def _recalls(
 
 
 def _contradicted(review: Review) -> Recommendation:
-    other = f"{review.replaced_by} says otherwise" if review.replaced_by else "in question"
+    other = f"{review.replaced_by} contradicts it" if review.replaced_by else "under review"
     sure = "" if review.confidence is None else f" ({review.confidence:.0%} sure)"
     return Recommendation(
         action="review",

@@ -67,12 +67,12 @@ class AgentImporter:
         if left_out := [name for name in sorted(config) if self._is_refused(name, config, own)]:
             config = {name: value for name, value in config.items() if name not in left_out}
             whose = " of another agent" * self._is_foreign
-            self._plan.notes.append(f"settings{whose} left out: {', '.join(left_out)}")
+            self._plan.notes.append(f"settings{whose} skipped: {', '.join(left_out)}")
         taken = self._settings_to_take(config, own)
         categories = {**own, **taken}.get("categories", [])
         if new := [each for each in config.get("categories", ()) if self._is_new(each, categories)]:
             taken["categories"] = [*categories, *new]
-            self._plan.notes.append(f"categories of its memories are added: {', '.join(new)}")
+            self._plan.notes.append(f"categories of its memories added: {', '.join(new)}")
         self._plan.settings = {k: v for k, v in taken.items() if own.get(k) != v}
         if taken and not self._dry_run:
             self._engine.agent.merge_config(taken)
@@ -88,12 +88,12 @@ class AgentImporter:
         has_memories = self._has_memories
         if has_memories and not self._was_empty:
             if config:
-                self._plan.notes.append("its settings are left alone: this store has memories")
+                self._plan.notes.append("its settings are not imported: this store has memories")
             return {}
         is_wanted = (self._was_empty and has_memories) or self._on_conflict in ("replace", "newer")
         taken = {k: v for k, v in config.items() if is_wanted or k not in own}
         if left := sorted(k for k, v in config.items() if k not in taken and own.get(k) != v):
-            note = f"settings that are set here already stay: {', '.join(left)}"
+            note = f"settings already set here are kept: {', '.join(left)}"
             self._plan.notes.append(note)
         return taken
 
@@ -105,9 +105,9 @@ class AgentImporter:
             return
         names = ", ".join(figures)
         if not self._was_empty:
-            self._plan.notes.append(f"figures left out, for this store has its own: {names}")
+            self._plan.notes.append(f"figures skipped, because this store has its own: {names}")
         elif not self._has_memories:
-            self._plan.notes.append(f"figures taken over: {names}")
+            self._plan.notes.append(f"figures imported: {names}")
         if self._was_empty and not self._dry_run:
             self._engine.agent.set_row(figures)
 

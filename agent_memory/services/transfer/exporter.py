@@ -122,8 +122,8 @@ class Dump:
         for entry in self._entries():
             if any(map(_has_bytes, entry.fields.values())):
                 raise StorageCorrupt(
-                    f"{self._engine.location} is damaged: there are bytes for a text in a"
-                    f" {entry.section.value} that is to be written out. Restore a backup"
+                    f"{self._engine.location} is damaged: a {entry.section.value} to be"
+                    " exported has bytes where text belongs. Restore a backup"
                 )
             yield entry
 

@@ -108,7 +108,7 @@ class HistoryImporter:
             return False
         is_there = row is not None or memory_id in self._new
         self._leave_out(
-            entry, f"{'comes without its history, which ' * is_there}said what was erased"
+            entry, f"{'is imported without its history, which ' * is_there}contained erased content"
         )
         self._forgotten.add(memory_id)
         self._first_events.pop(memory_id, None)

@@ -43,7 +43,7 @@ _NOT_COMPARED: Final = frozenset(
     {"id", "updated_at", "last_accessed", "access_count", "version", "created_by_session"}
 )
 """Columns in which two memories may differ and still be the same."""
-_LATER: Final = "its clock is ahead: what came into its scratchpad after now comes in now"
+_LATER: Final = "its clock is ahead: entries added to its scratchpad in the future are added now"
 
 
 class Importer:
@@ -173,7 +173,7 @@ class Importer:
         stored = {rejection.words_hash for rejection in self._engine.rejections.all()}
         new = [entry for entry in page if entry.values["words_hash"] not in stored]
         if new:
-            self.plan.notes.append(f"{len(new):,} rejections are taken over: `reject --list`")
+            self.plan.notes.append(f"{len(new):,} rejections imported: see `reject --list`")
         if not self._dry_run:
             for entry in new:
                 self._engine.rejections.put(entry.values)
@@ -240,7 +240,7 @@ class Importer:
         elif (row is None or content != row["content"]) and self._tombstones.has_content(
             content, user_id
         ):
-            self._leave_out(entry, "says what was erased")
+            self._leave_out(entry, "contains erased content")
         else:
             return False
         return True
@@ -372,7 +372,7 @@ class Importer:
             self._engine.embeddings.queue_missing(model_id)
         if self._model is None:
             self.plan.notes.append(
-                f"its vectors are of {wanted.model}, which is not this store's model: left out"
+                f"its vectors were made by {wanted.model}, which is not this store's model: skipped"
             )
 
     def _vectors(self, page: Sequence[StagedEntry]) -> None:
@@ -420,7 +420,9 @@ class Importer:
         if self._dry_run:
             return
         if self._stray_vectors:
-            note = f"{self._stray_vectors} vectors are of other texts: those are embedded anew"
+            note = (
+                f"{self._stray_vectors} vectors do not match their texts: those are embedded again"
+            )
             self.plan.notes.append(note)
         self._engine.fingerprints.put(self._fingerprints)
         size = self._engine.agent.config().scratchpad_max_size
@@ -437,7 +439,7 @@ class Importer:
             for _, tombstone in self._engine.tombstones.contradicted():
                 self._engine.tombstones.remove(tombstone.key, tombstone.hash)
         if count := put_in_force(self._engine, self._erased_elsewhere):
-            self.plan.notes.append(f"{count:,} tombstones of what was erased are taken over")
+            self.plan.notes.append(f"{count:,} tombstones of erased memories imported")
 
 
 def _fingerprints_of(rows: Iterable[Mapping[str, Any]]) -> list[int]:

@@ -49,8 +49,9 @@ class Move:
                     break
             else:
                 raise MigrationError(
-                    f"rows in {self._target.location} do not stay as they were put: nothing was"
-                    f" changed in {self._source.location}. Look for triggers that are not ours"
+                    f"rows in {self._target.location} do not stay as they were written:"
+                    f" nothing was changed in {self._source.location}. Look for triggers that"
+                    " are not agent-memory's"
                 )
             return self._finish(now)
 
@@ -129,8 +130,8 @@ def _pages(
 def _refuse_agent(target: Engine) -> None:
     if target.agent.identity() is not None:
         raise StorageLocked(
-            f"somebody opened {target.location} while it was moved into: it is a store of its own"
-            " now. Move to another place, or delete that store first"
+            f"{target.location} was opened while memories were being moved there: it is now a"
+            " separate store. Move to another place, or delete that store first"
         )
 
 
@@ -138,6 +139,6 @@ def refuse_store(target: Engine) -> None:
     """Raise ``ConfigurationError`` if the target of a move is already a store."""
     if target.agent.identity() is not None:
         raise ConfigurationError(
-            f"there are memories in {target.location} already: move to another place, or export"
-            " and `import`, which joins two stores"
+            f"{target.location} already has memories: move to another place, or use `export`"
+            " and `import` to merge the two stores"
         )

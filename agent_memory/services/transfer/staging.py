@@ -89,7 +89,7 @@ _PAGE: Final = 100
 _TOLD: Final = 500
 """The number of entries between two progress reports."""
 _MOST_KINDS: Final = 30
-_OTHER_KINDS: Final = "things of other kinds"
+_OTHER_KINDS: Final = "items of other kinds"
 
 
 @dataclass(slots=True)
@@ -190,7 +190,7 @@ class Staging:
     def left_out(self) -> list[str]:
         """Return what a file of another program contains that did not become a memory."""
         counts = [f"{count:,} {what}" for what, count in self._passed_over.items() if count]
-        return [f"left out: {', '.join(counts)}"] if counts else []
+        return [f"skipped: {', '.join(counts)}"] if counts else []
 
     def notes(self) -> list[str]:
         """Return which memories seem to contain secrets, by some of their ids."""
@@ -199,9 +199,7 @@ class Staging:
         some = [f"{memory_id} ({secrets})" for memory_id, secrets in self.noticed.items()][:3]
         count = len(self.noticed)
         subject = (
-            "1 memory looks like it holds"
-            if count == 1
-            else f"{count:,} memories look like they hold"
+            "1 memory seems to contain" if count == 1 else f"{count:,} memories seem to contain"
         )
         return [f"{subject} secrets: {'; '.join(some)}{', …' if count > 3 else ''}"]
 
@@ -216,8 +214,8 @@ class Staging:
             for note in self.refusals
         ]
         raise ValidationError(
-            f"{path}: {first.place}: {first.message}{more}. Nothing was taken in: correct it, or"
-            " leave out what is wrong with --skip-bad (skip_bad=True)",
+            f"{path}: {first.place}: {first.message}{more}. Nothing was imported: correct it,"
+            " or skip invalid entries with --skip-bad (skip_bad=True)",
             faults,
         )
 
@@ -252,7 +250,7 @@ class Staging:
         if entry.section in _ABOUT_MEMORIES:
             self._is_past_memories = True
         elif entry.section is Section.MEMORY and self._is_past_memories:
-            message = "memories must stand before the scratchpad, vectors and changes"
+            message = "memories must come before the scratchpad, vectors and changes"
             raise ValidationError.of("memories", message, entry.place)
         fields = self._with_generated_id(entry)
         if fields is None:
@@ -302,7 +300,7 @@ class Staging:
         settings = validated(AgentConfig, known_settings, at=("config",))
         values["config"] = settings.model_dump(mode="json", exclude_unset=True)
         self._categories.update(settings.categories)
-        return [f"config: {name} is no setting here: left out" for name in unknown]
+        return [f"config: {name} is not a setting: skipped" for name in unknown]
 
     def _secrets_in(self, values: dict[str, Any] | None) -> FoundSecrets | None:
         """Return what looks like secrets in an entry, and mask them if the policy says so."""
@@ -346,7 +344,8 @@ class Staging:
             values["category"] = MemoryCategory.NOTE.value
             values[ORIGINAL_CATEGORY] = category
             repairs.append(
-                f"category: {category!r:.80} is unknown here: kept as a note of that kind"
+                f"category: {category!r:.80} is unknown here: imported as a note, with its"
+                " category in the metadata"
             )
         if "id" not in values:
             identity = (values.get(name) for name in ("content", "timestamp", "user_id", "run_id"))
@@ -360,7 +359,7 @@ class Staging:
         if earlier is digest:
             return False
         if earlier != digest:
-            message = "an earlier entry has it too, and says something else"
+            message = "an earlier entry has the same id and different content"
             raise ValidationError.of("id", message, memory_id)
         self.repeated += 1
         return True
@@ -380,11 +379,11 @@ class Staging:
 
 def _unwritable(error: OSError) -> StorageError:
     """Build the error for a temporary folder that is full or unusable."""
-    place, advice = temporary_folder(), "another folder with TMPDIR. Nothing was taken in"
+    place, advice = temporary_folder(), "another folder with TMPDIR. Nothing was imported"
     if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return StorageUnavailable(f"{place} cannot be used: {error}. Name {advice}")
     return StorageFull(
-        f"{place} has no room for what is read: {error}. Free space there, or name {advice}"
+        f"{place} has no room for the import: {error}. Free space there, or name {advice}"
     )
 
 

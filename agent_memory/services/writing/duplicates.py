@@ -53,9 +53,9 @@ def complete_fingerprints(engine: Engine) -> None:
             # Checked here, where nobody else can have changed the same memories again.
             if engine.fingerprints.is_left(done):
                 raise StorageCorrupt(
-                    f"{engine.location} is damaged: what is written into the table fingerprints"
-                    " is not there afterwards. Restore a backup; `agent-memory check` says what"
-                    " is wrong"
+                    f"{engine.location} is damaged: rows written into the table fingerprints"
+                    " do not stay there. Restore a backup; `agent-memory check` reports what"
+                    " is damaged"
                 )
 
 
@@ -186,8 +186,8 @@ def _reason(duplicate: Duplicate, places: Mapping[str, int]) -> str:
         place = places[duplicate.memory_id]
         return f"says the same as item {place}: leave one of them out, {advice}"
     return (
-        f"is there already, as {duplicate.memory_id} ({duplicate.grade} duplicate):"
-        f" update that one, {advice}"
+        f"is already stored, as {duplicate.memory_id} ({duplicate.grade} duplicate): update"
+        f" that one, {advice}"
     )
 
 

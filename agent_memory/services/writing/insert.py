@@ -319,6 +319,6 @@ def is_stored(engine: Engine, memory: Memory, *, at: tuple[int, ...] = ()) -> bo
     """Return whether a memory is stored; the same id with other content is ``ValidationError``."""
     existing = engine.memories.get(memory.id)
     if existing is not None and existing.content != memory.content:
-        message = "is taken by a memory with another content: use update, or no id"
+        message = "is taken by a memory with other content: use update, or no id"
         raise ValidationError.of("id", message, memory.id, at=at)
     return existing is not None

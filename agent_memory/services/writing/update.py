@@ -61,7 +61,7 @@ def row_id_of(engine: Engine, memory_id: str) -> int:
 def check_version(memory: Memory, expected: int | None) -> None:
     """Raise ``ValidationError`` if a memory was changed since the caller read it."""
     if expected is not None and memory.version != expected:
-        message = f"the memory is at version {memory.version}: read it again, then update"
+        message = f"the memory is at version {memory.version}: get it again, then update"
         raise ValidationError.of("if_version", message, expected)
 
 

@@ -18,7 +18,7 @@ def load_sqlite_vec(connection: apsw.Connection) -> str | None:
         connection.load_extension(str(folder / "vec0"))  # SQLite adds .so, .dylib or .dll
     except apsw.Error as error:
         return (
-            f"sqlite-vec in {folder} cannot be loaded, it may be for another platform: run"
+            f"sqlite-vec in {folder} cannot be loaded; it may be for another platform: run"
             f" `pip install --force-reinstall sqlite-vec` ({error})"
         )
     finally:

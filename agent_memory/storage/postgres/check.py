@@ -83,11 +83,11 @@ class Check:
             self._keywords.catch_up()
         yield from self._agent.find_problems()
         if wrong := self._db.value(_COUNT_WRONG_TAGS):
-            detail = f"{wrong} of the rows in memory_tags are not those of the memories"
+            detail = f"{wrong} rows of memory_tags do not match the memories"
             yield Problem(kind="wrong_tags", detail=detail)
         yield from self._problems_of_texts()
         if wrong := self._db.value(_COUNT_WRONG_WORDS):
-            detail = f"{wrong} of the words are counted wrong in the keyword index"
+            detail = f"{wrong} words have a wrong count in the keyword index"
             yield Problem(kind="stale_keyword_index", detail=detail)
         yield from self._vectors.find_problems()
 
@@ -103,10 +103,10 @@ class Check:
                     wrong_words += tokens != self._keywords.tokens_of(content, tags, timestamp)
             after = page_end(rows[-1][0], after=after)
         if wrong_fingerprints:
-            detail = f"{wrong_fingerprints} of the fingerprints are not those of the memories"
+            detail = f"{wrong_fingerprints} fingerprints do not match the memories"
             yield Problem(kind="wrong_fingerprint", detail=detail)
         if wrong_words:
-            detail = f"the keyword index has other words than {wrong_words} of the memories"
+            detail = f"the keyword index does not match {wrong_words} of the memories"
             yield Problem(kind="stale_keyword_index", detail=detail)
 
     def _mend(self, kinds: set[str]) -> None:

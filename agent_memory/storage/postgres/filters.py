@@ -108,7 +108,7 @@ def _rows_of(filters: Filter) -> Condition | None:
 @singledispatch
 def compiled(filters: Filter) -> Condition:
     """Return the SQL condition of a filter."""
-    raise TypeError(f"{type(filters).__name__} is no filter that PostgreSQL knows")
+    raise TypeError(f"{type(filters).__name__} is not a filter that PostgreSQL supports")
 
 
 @compiled.register

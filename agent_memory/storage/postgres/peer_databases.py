@@ -25,9 +25,9 @@ def peer_rows(server: ServerAddress) -> Iterator[Iterator[tuple[str, dict[str, A
         missing = _MARKS - database.columns(_TABLE)
         if missing:
             raise ValidationError(
-                f"{server.location}: holds no store of LangGraph: its table {_TABLE} has no"
-                f" {', '.join(sorted(missing))}. Of another schema than the search path's, put"
-                " options=-csearch_path%3DSCHEMA behind the ?"
+                f"{server.location}: is not a LangGraph store: its table {_TABLE} has no"
+                f" {', '.join(sorted(missing))}. If its schema is not in the search path, put"
+                " options=-csearch_path%3DSCHEMA after the ?"
             )
         rows = database.rows(f"SELECT * FROM {_TABLE} ORDER BY prefix, key")
         yield ((_TABLE, _as_file_tells(row)) for row in rows)

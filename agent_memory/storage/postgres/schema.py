@@ -172,14 +172,14 @@ def _refuse_unknown(database: Database, applied: dict[int, tuple[str, str]]) -> 
     for number, (sha256, name) in applied.items():
         if shipped[number] != sha256:
             raise MigrationError(
-                f"{database.location} was made with another {name} than this agent-memory has:"
-                " use the version that made it"
+                f"{database.location} was made with a different {name} than this agent-memory"
+                " has: use the version that made it"
             )
 
 
 def _refuse_incomplete(database: Database, *, is_empty: bool) -> None:
     if is_empty:
-        raise NotAMemoryFile(f"{database.location} holds no memories yet: open it once for writing")
+        raise NotAMemoryFile(f"{database.location} has no memories yet: open it once for writing")
     raise MigrationError(
         f"{database.location} has an older schema and is open read-only: open it once for writing"
     )

@@ -184,7 +184,7 @@ class VectorIndex(Table):
         for model in models:
             forgotten = self._embeddings.count_forgotten(model.model_id)
             if model.state == "active" and forgotten:
-                detail = f"{forgotten} memories have no embedding and do not wait for one"
+                detail = f"{forgotten} memories have no embedding and are not queued for one"
                 problems.append(Problem(kind="missing_embedding", detail=detail))
         return problems
 

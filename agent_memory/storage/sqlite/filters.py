@@ -89,7 +89,7 @@ def users_of(filters: Filter) -> list[str]:
 @singledispatch
 def compiled(filters: Filter) -> Condition:
     """Return the SQL condition of a filter."""
-    raise TypeError(f"{type(filters).__name__} is no filter that SQLite knows")
+    raise TypeError(f"{type(filters).__name__} is not a filter that SQLite supports")
 
 
 @compiled.register

@@ -103,9 +103,9 @@ def _is_legacy(database: Database) -> bool:
     if all(fault.state == "foreign" for fault in faults(database)):
         return False  # the schema is ours: someone edited a row of the record
     raise MigrationError(
-        f"{database.path} was made with another {min(edited.values())} than this agent-memory"
-        " has: with the program that made it, run `agent-memory export --format store`, and"
-        " import that file here"
+        f"{database.path} was made with a different {min(edited.values())} than this"
+        " agent-memory has: with the program that made it, run `agent-memory export --format"
+        " store`, and import that file here"
     )
 
 
@@ -220,7 +220,7 @@ def vet(path: Path, version: int, rows: Sequence[Row]) -> Verdict:
     named = "; ".join(map(str, faults[:_MOST_NAMED]))
     more = f"; and {len(faults) - _MOST_NAMED} more" if len(faults) > _MOST_NAMED else ""
     fate = (
-        "is of an older version, and not upgraded"
+        "has an older schema, and was not upgraded"
         if version < latest_version()
         else "can be read, but nothing is written into it"
     )
@@ -283,7 +283,7 @@ def repair(database: Database) -> list[str]:
 def refuse_incomplete(database: Database) -> None:
     """Refuse a file that has no schema at all and may not be given one."""
     if current_version(database) == 0:
-        raise NotAMemoryFile(f"{database.path} holds no memories: it is an empty database")
+        raise NotAMemoryFile(f"{database.path} has no memories: it is an empty database")
 
 
 def statements(sql: str) -> Iterator[str]:

@@ -62,7 +62,7 @@ def problems(report: dict[str, Any]) -> str:
 def test_where_nothing_is_installed_it_says_so(doctor: Doctor) -> None:
     report = doctor(code=6)
     assert report["hosts"] == []
-    assert problems(report) == "it is installed in no host"
+    assert problems(report) == "agent-memory is not installed in any host"
 
 
 @pytest.mark.parametrize("host", [host for host in EVENTS if host != "codex"])
@@ -94,7 +94,7 @@ def test_what_works_is_all_well_and_nothing_is_stored_by_looking(
 def test_hooks_that_codex_does_not_run_are_told(root: Path, shop: Path, doctor: Doctor) -> None:
     install(root, "codex")
     answer(root, "codex", event("codex", "start", shop))
-    assert "nobody has trusted them" in problems(doctor(code=6))
+    assert "they are not trusted" in problems(doctor(code=6))
     home = shop.parent / "home" / ".codex"
     with (home / "config.toml").open("a") as config:
         for name in ("session_start", "user_prompt_submit", "post_tool_use", "stop"):
@@ -120,7 +120,7 @@ def test_what_never_ran_is_told(
     assert "no hook has run yet" not in text
     answer(root, "gemini", b"garbage", name="BeforeAgent", cwd=shop)
     report = doctor(code=6)
-    assert "had to give up: UnreadableInput" in problems(report)
+    assert "failed: UnreadableInput" in problems(report)
     assert report["last"]["failed"]["event"] == "BeforeAgent"
 
 
@@ -150,7 +150,7 @@ def test_a_hook_of_another_program_in_our_place_is_told(
     command = f"{PROGRAM} hook gemini AfterAgent"
     assert command in path.read_text()
     path.write_text(path.read_text().replace(command, f"echo hello; {command}"))
-    assert "what it prints is no JSON" in problems(doctor(code=6))
+    assert "its output is not JSON" in problems(doctor(code=6))
 
 
 def test_settings_that_cannot_be_read_and_two_installations_are_told(
@@ -159,7 +159,9 @@ def test_settings_that_cannot_be_read_and_two_installations_are_told(
     install(root, "claude-code")
     install(root, "claude-code", "--project")
     answer(root, "claude-code", event("claude-code", "start", shop))
-    assert "Claude Code runs it more than once: user and project" in problems(doctor(code=6))
+    assert "Claude Code runs agent-memory more than once: user and project" in problems(
+        doctor(code=6)
+    )
     (shop.parent / "home" / ".claude" / "settings.json").write_text("{")
     assert "settings.json: is not JSON" in problems(doctor(code=6))
 
@@ -194,8 +196,8 @@ def test_an_embedder_that_does_not_answer_and_what_waits_for_it_are_told(
     with AgentMemory(project_of(str(shop)).agent_id, root=root) as memory:
         memory.store("Production lives in Bergen")
     report = doctor(code=6)
-    assert "searches are not what they could be: " in problems(report)
-    assert "1 memories wait to be embedded" in problems(report)
+    assert "searches are degraded: " in problems(report)
+    assert "1 memories are waiting to be embedded" in problems(report)
     assert report["memory"]["pending_embeddings"] == 1
 
 
@@ -276,7 +278,7 @@ def test_what_is_no_line_of_ours_among_what_waits_is_passed_over(
     what_waits(root, shop, '{"texts": 3}\nno JSON\n{"texts": ["NOTE: a", "NOTE: b"], "at": 5}\n')
     report = doctor(code=6)
     assert report["waiting"] == 2
-    assert any("wait to be stored" in it["problem"] for it in report["problems"])
+    assert any("are waiting to be stored" in it["problem"] for it in report["problems"])
 
 
 def test_a_memory_on_a_read_only_drive_is_looked_through(
@@ -288,7 +290,7 @@ def test_a_memory_on_a_read_only_drive_is_looked_through(
         report = doctor(code=6)
     found = report["memory"]
     assert (found["memory_count"], found["sound"]) == (1, True)
-    assert "the memory can be read, and nothing is stored in it" in problems(report)
+    assert "the memory can be read but not written" in problems(report)
 
 
 @pytest.mark.skipif(os.name != "posix" or os.getuid() == 0, reason="root may read everything")
@@ -307,5 +309,5 @@ def test_what_waits_and_may_not_be_read_is_not_to_be_moved_away(
 def test_where_no_folder_can_be_made_hooks_can_keep_nothing(root: Path, doctor: Doctor) -> None:
     root.touch()
     told = problems(doctor(code=6))
-    assert f"hooks can keep nothing: in {root} nothing can be written" in told
+    assert f"hooks cannot store anything: {root} cannot be written" in told
     assert "nothing can be captured" not in told

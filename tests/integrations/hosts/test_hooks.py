@@ -375,7 +375,7 @@ def test_a_folder_that_is_no_path_is_named_in_the_log(
     done = answer(root, "codex", data, cwd=project)
     assert (done.code, done.out) == (0, "")
     (entry,) = log_of(root, project)
-    assert entry["why"] == f"UnreadableInput: {field} is no path: {folder!r}"
+    assert entry["why"] == f"UnreadableInput: {field} is not a path: {folder!r}"
     assert entry["why"] in done.err
     answer(root, "codex", data, "--agent", "bob")
     with AgentMemory("bob", root=root) as memory:

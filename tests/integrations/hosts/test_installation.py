@@ -248,7 +248,7 @@ def test_a_projects_settings_are_those_of_its_root(home: Path, cli: Install) -> 
     assert list(home.iterdir()) == []
     assert cli("install", "claude-desktop", "--project", "--agent", "x", code=4)[
         "message"
-    ].endswith("has no settings of a project")
+    ].endswith("has no project settings")
 
 
 def test_folders_that_were_moved_are_found(
@@ -311,7 +311,7 @@ def test_toml_that_no_table_can_be_added_to_is_not_said_to_be_none(
     (home / ".codex").mkdir()
     (path := home / ".codex" / "config.toml").write_text(form)
     message = cli("install", "codex", code=4)["message"]
-    assert "'mcp_servers' stands there in another form: nothing was changed" in message
+    assert "'mcp_servers' is written in another form: nothing was changed" in message
     assert path.read_text() == form
 
 

@@ -95,7 +95,9 @@ def test_what_is_no_json_object_is_refused(wrong: str) -> None:
 @pytest.mark.parametrize("blocked", ['{"hooks": 7}', '{"hooks": []}', '{"hooks": {"Stop": {}}}'])
 def test_what_stands_in_the_way_is_refused(blocked: str) -> None:
     text = JsonText(blocked, "x.json")
-    with pytest.raises(ValidationError, match=r"hooks.* is no (object|list): nothing was changed"):
+    with pytest.raises(
+        ValidationError, match=r"hooks.* is not (an object|a list): nothing was changed"
+    ):
         text.put(["hooks", "Stop", 0], 1)
     assert text.text == blocked
 

@@ -254,7 +254,9 @@ def test_doctor_tells_what_waits(
     report: dict[str, Any] = json.loads(capsys.readouterr().out)["data"]
     assert report["waiting"] == 1
     (problem,) = [each for each in report["problems"] if "wait to be stored" in each["problem"]]
-    assert problem["problem"].startswith("1 texts that hooks heard wait to be stored, since 20")
+    assert problem["problem"].startswith(
+        "1 texts captured by hooks are waiting to be stored, since 20"
+    )
     assert "agent-memory --agent bob recent stores them" in problem["advice"]
     claim = Spool(str(root / "bob")).claim()  # somebody is storing them
     run(["--root", str(root), "--agent", "bob", "doctor", "--json"])

@@ -123,8 +123,8 @@ def test_a_wrong_embedding_is_refused_and_the_reason_names_it(values: Any, says:
 
 def test_an_embedding_has_as_many_numbers_as_are_configured() -> None:
     assert validate_embedding([0.5] * 3, 3) == (True, None)
-    assert validate_embedding([0.5] * 3, 4) == (False, "Embedding has 3 numbers: 4 are needed")
-    assert validate_embedding([0.5] * 3, 2) == (False, "Embedding has 3 numbers: 2 are needed")
+    assert validate_embedding([0.5] * 3, 4) == (False, "Embedding has 3 numbers: it must have 4")
+    assert validate_embedding([0.5] * 3, 2) == (False, "Embedding has 3 numbers: it must have 2")
 
 
 def test_a_vector_of_numpy_is_an_embedding() -> None:
@@ -182,11 +182,11 @@ def test_metadata_is_five_levels_deep_at_most(by: str) -> None:
 LIMITS: list[tuple[dict[Any, Any], str | None]] = [
     ({}, None),
     ({"k" * 100: 1}, None),
-    ({"k" * 101: 1}, "a key of 101 characters ('kkkkkkkkkkkkkkkkkkkk'…): 100 are the most"),
+    ({"k" * 101: 1}, "a key of 101 characters ('kkkkkkkkkkkkkkkkkkkk'…): at most 100 are allowed"),
     ({"in": [{"ü" * 101: 1}]}, "metadata.in[0] has a key of 101 characters"),
     ({"note": "x" * 1_000}, None),
     ({"note": "\U0001f600" * 1_000}, None),
-    ({"note": "x" * 1_001}, "metadata.note has 1,001 characters: 1,000 are the most"),
+    ({"note": "x" * 1_001}, "metadata.note has 1,001 characters: at most 1,000 are allowed"),
     ({"in": {"list": ["", "x" * 1_001]}}, "metadata.in.list[1] has 1,001 characters"),
     ({"in": {"user_id": "further down it may stand"}}, None),
     ({"n": float("nan")}, "nan"),

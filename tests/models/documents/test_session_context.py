@@ -92,8 +92,8 @@ WRONG: list[tuple[Any, str, str]] = [
     ({"user_id": "٣"}, "user_id", "is not a valid id"),
     ({"user_id": "a" * 101}, "user_id", "is not a valid id"),
     ({"user_id": "\ud800"}, "user_id", "is not a valid id"),
-    ({"user_id": 7}, "user_id", f"a int is not a text: {RULE}"),
-    ({"user_id": b"ann"}, "user_id", "a bytes is not a text"),
+    ({"user_id": 7}, "user_id", f"a int is not a string: {RULE}"),
+    ({"user_id": b"ann"}, "user_id", "a bytes is not a string"),
     ({"user_id": "ann", "agent_id": ""}, "agent_id", RULE),
     ({"user_id": "ann", "agent_id": "a-b"}, "agent_id", f"'a-b' is not a valid id: {RULE}"),
     ({"user_id": "ann", "run_id": "a b"}, "run_id", "'a b' is not a valid id: use 1 to 100"),
@@ -108,8 +108,8 @@ WRONG: list[tuple[Any, str, str]] = [
     ({"user_id": "ann", "team": "x"}, "team", "not permitted"),
     ({"user_id": "ann", "metadata": {"user_id": "ben"}}, "metadata", "'user_id'"),
     ({"user_id": "ann", "metadata": {"a": "x" * 1001}}, "metadata", "1,001 characters"),
-    ("ann", "session", "a str is not one"),
-    (None, "session", "a NoneType is not one"),
+    ("ann", "session", "a str is not a session"),
+    (None, "session", "a NoneType is not a session"),
 ]
 
 

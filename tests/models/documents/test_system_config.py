@@ -163,7 +163,7 @@ WRONG: list[tuple[type[ConfigSection], dict[str, Any], str]] = [
     (LLMConfig, {"temperature": True}, "valid number"),
     (LLMConfig, {"temperature": float("nan")}, ""),
     (LLMConfig, {"provider": "anthropic", "temperature": 1.5}, "0 to 1"),
-    (LLMConfig, {"provider": "anthropic", "organization": "org"}, "OpenAI's"),
+    (LLMConfig, {"provider": "anthropic", "organization": "org"}, "OpenAI only"),
     (LLMConfig, {"max_tokens": 0}, "greater than or equal to 1"),
     (LLMConfig, {"max_tokens": 1.0}, "valid integer"),
     (LLMConfig, {"max_tokens": "1000"}, "valid integer"),
@@ -172,7 +172,7 @@ WRONG: list[tuple[type[ConfigSection], dict[str, Any], str]] = [
     (LLMConfig, {"max_retries": 21}, "less than or equal to 20"),
     (LLMConfig, {"max_retries": True}, "valid integer"),
     (LLMConfig, {"model": " "}, "1 to 500 characters"),
-    (LLMConfig, {"model": "x" * 501}, "not one of 501"),
+    (LLMConfig, {"model": "x" * 501}, "not of 501"),
     (LLMConfig, {"custom_update_memory_prompt": ""}, "at least 1 item"),
     (VectorStoreConfig, {"provider": "chroma"}, "'qdrant'"),
     (VectorStoreConfig, {"port": 0}, "greater than or equal to 1"),
@@ -346,7 +346,7 @@ def test_a_setting_that_does_nothing_says_so(
     load_system_config({section: {}}, {})
     assert caplog.text == ""
     load_system_config({section: {setting: value}}, {})
-    assert f"{section}.{setting} does nothing" in caplog.text
+    assert f"{section}.{setting} has no effect" in caplog.text
 
 
 def test_monitoring_sets_the_level_of_the_log() -> None:

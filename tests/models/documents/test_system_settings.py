@@ -144,22 +144,22 @@ def test_a_wrong_value_in_the_environment_is_refused_with_the_variable() -> None
 # What is refused ----------------------------------------------------------------------------
 
 WRONG: list[tuple[Any, str]] = [
-    ({"llm": {"modle": "x"}}, "llm.modle: there is no such setting: did you mean 'model'?"),
-    ({"llm": {"max_token": 5}}, "llm.max_token: there is no such setting: did you mean 'max_tok"),
-    ({"vectorstore": {}}, "vectorstore: there is no such setting: did you mean 'vector_store'?"),
+    ({"llm": {"modle": "x"}}, "llm.modle: unknown setting: did you mean 'model'?"),
+    ({"llm": {"max_token": 5}}, "llm.max_token: unknown setting: did you mean 'max_tok"),
+    ({"vectorstore": {}}, "vectorstore: unknown setting: did you mean 'vector_store'?"),
     ({"monitoring": {"Level": "INFO"}}, "did you mean 'log_level'?"),
-    ({"graph_store": {"uri": "x"}}, "graph_store.uri: there is no such setting"),
+    ({"graph_store": {"uri": "x"}}, "graph_store.uri: unknown setting"),
     ({"llm": {"timeout": 0}}, "llm.timeout: Input should be greater than or equal to 1 (got 0)"),
     ({"llm": {"temperature": "hot"}}, "(got 'hot')"),
-    ({"llm": {"api_key": "a b"}}, "must be a text without spaces"),
+    ({"llm": {"api_key": "a b"}}, "must be a string without spaces"),
     ({"llm": {"api_key": "a b c"}}, "(got a value that is not shown)"),
-    ({"llm": {"model": "x" * 600}}, "(got a text of 600 characters)"),
+    ({"llm": {"model": "x" * 600}}, "(got a string of 600 characters)"),
     ({"llm": {"max_tokens": [1]}}, "(got a list of 1)"),
     ({"llm": 5}, "llm: "),
     ({"llm": ["openai"]}, "llm: "),
     ({1: {}}, "1: "),
-    (["llm"], "a list is no configuration"),
-    (5, "a int is no configuration"),
+    (["llm"], "a list is not a configuration"),
+    (5, "a int is not a configuration"),
 ]  # fmt: skip
 
 
@@ -193,16 +193,16 @@ def test_no_refusal_shows_a_key(told: dict[str, Any], tmp_path: Path) -> None:
 
 FILES: list[tuple[str, bytes, str]] = [
     ("a.yaml", b"", "empty"),
-    ("a.yaml", b"- llm\n", "is a list, where sections with settings belong"),
+    ("a.yaml", b"- llm\n", "is a list, not a mapping of sections"),
     ("a.yaml", b"llm: {provider: openai\n", "line 2: is not YAML"),
-    ("a.yaml", b"llm:\n  model: a\n  model: b\n", "line 3: the key 'model' stands twice"),
-    ("a.yaml", b"llm: &a {}\nembedder: *a\n", "line 2: the alias *a is not read"),
+    ("a.yaml", b"llm:\n  model: a\n  model: b\n", "line 3: the key 'model' occurs twice"),
+    ("a.yaml", b"llm: &a {}\nembedder: *a\n", "line 2: the alias *a is not supported"),
     ("a.yaml", b"llm: !!python/object:os.system {}\n", "line 1"),
     ("a.yaml", b"[" * 100_000, "line 1"),
     ("a.yaml", b"llm:\n  model: \xff\n", "not YAML"),
     ("a.yaml", b"#" * (MAX_CONFIG_BYTES + 1), "is longer than 1,000,000 bytes"),
     ("a.json", b'{"llm": ', "is not JSON"),
-    ("a.json", b'{"llm": {"model": "a", "model": "b"}}', "'model' stands twice"),
+    ("a.json", b'{"llm": {"model": "a", "model": "b"}}', "'model' occurs twice"),
     ("a.json", b"\xff", "is not UTF-8"),
     ("a.json", b'{"llm": {"temperature": NaN}}', "NaN"),
     ("a.json", b"[" * 100_000, "nested too deep"),

@@ -163,7 +163,7 @@ def test_a_default_of_the_config_is_not_set_and_does_not_count(
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ({"embedding_dimensions": 2000}, f"{SMALL} has 1536 dimensions at most, not 2000"),
+        ({"embedding_dimensions": 2000}, f"{SMALL} has at most 1536 dimensions, not 2000"),
         (
             {"embedding_dimensions": 512, "embedding_model": "text-embedding-ada-002"},
             "text-embedding-ada-002 has 1536 dimensions, not 512: unset embedding_dimensions",

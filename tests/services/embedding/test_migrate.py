@@ -357,7 +357,7 @@ def move_with_damage(memory: AgentMemory, damage: str, visitor: Visitor) -> Migr
         if progress.memories_processed == 20:
             raw(memory, damage, visitor)
 
-    with pytest.raises(MigrationError, match="not right"):
+    with pytest.raises(MigrationError, match="vectors are wrong"):
         memory.migrate(embedder="openai", progress=spoil)
     return told[-1]
 

@@ -239,4 +239,4 @@ def test_without_an_embedder_there_is_no_move_and_keywords_go_on(
         assert memory.search("hundredth")[0].memory.content == "the hundredth"
         with pytest.raises(ConfigurationError, match="agent-memory\\[local\\]"):
             memory.migrate()
-    assert "no move to search by meaning" in caplog.text
+    assert "not migrated to search by meaning" in caplog.text

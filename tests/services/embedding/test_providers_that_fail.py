@@ -118,11 +118,11 @@ PAGE = b"<!doctype html><html><body>Sign in to the hotel's network</body></html>
 FAILURES = {
     "401": (Behaviour(status=401), "API key"),
     "404": (Behaviour(status=404), "does not know model"),
-    "429": (Behaviour(status=429, headers={"Retry-After": "1"}), "asked too much"),
+    "429": (Behaviour(status=429, headers={"Retry-After": "1"}), "refused too many requests"),
     "500": (Behaviour(status=500), "HTTP status 500"),
     "503 as a page": (Behaviour(status=503, content_type="text/html"), "HTTP status 503"),
     "hangs up": (Behaviour(hang_up=True), "cannot be reached"),
-    "a page": (Behaviour(raw_body=PAGE, content_type="text/html"), "no list of embeddings"),
+    "a page": (Behaviour(raw_body=PAGE, content_type="text/html"), "not a list of embeddings"),
     "an empty body": (Behaviour(raw_body=b""), ""),
     "an error with 200": (Behaviour(raw_body=b'{"error": {"message": "no"}}'), ""),
     "truncated": (Behaviour(truncate_bytes=40), ""),

@@ -255,7 +255,7 @@ def test_a_service_that_goes_on_to_limit_stops_the_move_until_it_is_run_again(
 ) -> None:
     server.behaviour.status = 429
     server.behaviour.headers = {"retry-after": "0"}
-    with pytest.raises(MigrationError, match="asked too much"):
+    with pytest.raises(MigrationError, match="refused too many requests"):
         memory.migrate()
     server.behaviour.status = 200
     assert memory.migrate().status == "completed"
@@ -281,7 +281,7 @@ def test_two_threads_do_not_move_the_same_memory(
             thread.join(30)
 
     assert memory.migrate(progress=move_too).status == "completed"
-    assert "moves this memory already" in str(refused[0])
+    assert "is already migrating this memory" in str(refused[0])
     assert repeated(server) == 0
     assert not list(memory.path.parent.glob("*-migration"))
 
@@ -296,7 +296,9 @@ def test_two_processes_do_not_move_the_same_memory(
     # The one that came late may find the other one done.
     assert 0 in codes
     for code, (_, err) in zip(codes, outcomes, strict=True):
-        assert code == 0 or err.startswith("locked: another process moves this memory already")
+        assert code == 0 or err.startswith(
+            "locked: another process is already migrating this memory"
+        )
     assert repeated(server) == 0
     assert len(server.texts) == COUNT
     assert memory.info().storage_backend == "vector"
@@ -309,7 +311,7 @@ def test_the_lock_does_not_outlive_a_mover_that_was_killed(
     server.behaviour.delay_seconds = 0.2
     mover = start_mover(root, server)
     wait_for_texts(server, 10)
-    with pytest.raises(StorageLocked, match="moves this memory already"):
+    with pytest.raises(StorageLocked, match="is already migrating this memory"):
         memory.migrate()
     mover.kill()
     mover.communicate(timeout=30)

@@ -160,7 +160,7 @@ def test_a_rollback_while_a_move_is_under_way_is_refused(
             thread.join(30)
 
     assert full.migrate(embedder=embedder, progress=roll_back).status == "completed"
-    assert "being moved" in str(refused[0])
+    assert "being migrated" in str(refused[0])
     assert full.info().storage_backend == "vector"
     assert full.rollback() is True
 

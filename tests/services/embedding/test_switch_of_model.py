@@ -100,7 +100,7 @@ def test_searches_go_on_with_the_files_model_until_a_move(
         if in_file is not None:
             memory.configure(embedding_model=in_file)
         (note,) = asked(memory, service, "which dog?").search_metadata.degraded
-        assert f"vectors are of {SMALL} with 512 dimensions" in note
+        assert f"vectors were made by {SMALL} with 512 dimensions" in note
         assert target[0] in note
         assert SET in note
         assert memory.info().suggestion == note
@@ -162,7 +162,7 @@ def test_wordllamas_file_is_searched_with_wordllama_where_a_model_is_set(
         results = memory.search("which dog?")
         assert results[0].memory.content == "the dog barks"
         (note,) = results.search_metadata.degraded
-        assert f"not of {LARGE} with 512 dimensions" in note
+        assert f"but {LARGE} with 512 dimensions" in note
         assert service.requests == []
         memory.migrate()
         assert (memory.info().vector_model, memory.info().vector_dimensions) == (LARGE, 512)
@@ -187,7 +187,7 @@ def test_another_packages_file_is_searched_with_its_own_model_where_another_is_s
     make(root, "theirs")
     with opened(root, {"embedding_model": "another"}) as memory:
         (note,) = memory.search("which dog?").search_metadata.degraded
-        assert note.startswith("the stored vectors are of theirs-1 with 64 dimensions")
+        assert note.startswith("the stored vectors were made by theirs-1 with 64 dimensions")
         assert memory.migration_plan(embedder="theirs").model == "another"
 
 

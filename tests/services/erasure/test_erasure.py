@@ -380,7 +380,7 @@ def test_a_reason_or_setting_that_says_it_is_named(memory: AgentMemory, erase: E
             " '2026-01-30T16:00:00.000000Z')"
         )
     receipt = erase(secret)
-    assert receipt.found == ["the reason of rejection 1 has a piece of what was erased"]
+    assert receipt.found == ["the reason of rejection 1 contains part of the erased text"]
 
 
 @pytest.mark.file_only("the bytes of a file are looked through")
@@ -572,7 +572,7 @@ def test_a_rollback_file_whose_lines_are_shared_is_named_and_left(
     receipt = erase("one", backups=True)
     (copy,) = receipt.backups
     assert (copy.erased, copy.found) == (False, True)
-    assert "take them out by hand" in (copy.problem or "")
+    assert "remove them by hand" in (copy.problem or "")
     assert path.read_text() == text
     assert [it.name for it in path.parent.iterdir() if "kept" in it.name] == []
 
@@ -584,7 +584,7 @@ def test_an_unknown_id_erases_nothing(memory: AgentMemory, erase: Erase) -> None
     known = memory.store("kept")
     with pytest.raises(MemoryNotFound, match="mem-000000000000"):
         erase(known, "mem-000000000000")
-    with pytest.raises(ValidationError, match="one memory at least"):
+    with pytest.raises(ValidationError, match="at least one memory"):
         erase()
     assert memory.get(known) is not None
     assert len(memory.history(known)) == 1

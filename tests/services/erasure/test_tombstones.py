@@ -144,8 +144,8 @@ def test_it_does_not_come_back_as_what_another_memory_said_before(
     report = taken_in(memory, tmp_path / "copy")
     assert (report.new, report.erased) == (1, 2)
     assert [note.message for note in report.erasures] == [
-        f"{changed} comes without its history, which said what was erased",
-        f"{gone} said what was erased",
+        f"{changed} is imported without its history, which contained erased content",
+        f"{gone} contained erased content",
     ]
     assert [entry.event for entry in memory.history(changed)] == ["ADD"]
     with pytest.raises(MemoryNotFound):
@@ -444,7 +444,7 @@ def test_another_store_knows_it_too(
     with AgentMemory("bob", root=tmp_path / "another") as other:
         report = other.import_(tmp_path / "later", format=form)
         assert report.new == 1
-        assert "2 tombstones of what was erased are taken over" in report.notes
+        assert "2 tombstones of erased memories imported" in report.notes
         other.export(tmp_path / "again")
         assert other.import_(tmp_path / "copy").erased == 1
         assert engine_of(other).tombstones.all() == engine_of(memory).tombstones.all()

@@ -53,7 +53,7 @@ def test_what_a_deleted_memory_said_is_out_of_sight_until_it_is_back(
     memory.delete(memory_id)
     assert told(graph) == ["Alice likes tea"]
     assert names(graph) == ["Alice", "tea"]
-    with pytest.raises(ValidationError, match="no entity of the name 'chess'"):
+    with pytest.raises(ValidationError, match="no entity has the name 'chess'"):
         graph.neighbours("chess")
     # What was known then is answered as then.
     assert told(graph, as_of=before) == ["Alice plays chess", "Alice likes tea"]
@@ -171,7 +171,7 @@ def test_the_receipt_tells_of_what_was_written_into_the_graph_by_hand(
     entity = graph.add_entity("gyroscopes in the harbour")
     receipt = memory.erase(secret)
     assert not receipt.clean
-    assert f"the entity {entity.id} of the graph has a piece" in receipt.found[0]
+    assert f"the entity {entity.id} of the graph contains part" in receipt.found[0]
 
 
 def test_the_reason_of_a_closing_is_erased_with_its_memory(
@@ -271,7 +271,7 @@ def test_a_file_that_tells_of_wrong_edges_is_refused_or_told(
     )
     path.write_text(head + edge.replace("{t}", "ent-9").replace("{more}", ""))
     report = memory.import_(path)
-    assert any("rel-1 is of an entity that is not there" in note for note in report.notes)
+    assert any("rel-1 names an entity that does not exist" in note for note in report.notes)
     path.write_text(head + edge.replace("{t}", "ent-1").replace("{more}", ", valid_to: 2026-01-01"))
     with pytest.raises(ValidationError, match="valid_to is before valid_from"):
         memory.import_(path)

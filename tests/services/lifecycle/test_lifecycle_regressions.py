@@ -136,7 +136,7 @@ def test_a_section_before_the_memories_that_it_speaks_of_is_refused(
         'scratchpad:\n  - {id: "a", entered_at: "2026-01-01T00:00:00Z", reason: "promoted"}\n'
         'memories:\n  - {id: "a", content: "text"}\n'
     )
-    with pytest.raises(ValidationError, match="memories must stand before"):
+    with pytest.raises(ValidationError, match="memories must come before"):
         memory.import_(path)
     assert memory.count() == 0
 
@@ -159,7 +159,7 @@ def test_a_memory_that_may_only_be_read_leaves_no_backup_beside_it(memory: Agent
     memory.store("a fact")
     with (
         AgentMemory.open(memory.path, read_only=True) as reader,
-        pytest.raises(StorageReadOnly, match="name a destination"),
+        pytest.raises(StorageReadOnly, match="give a destination"),
     ):
         reader.backup()
     assert not (memory.path.parent / "backups").exists()

@@ -276,7 +276,7 @@ def test_what_one_verb_did_is_undone_though_a_part_of_it_was(memory: AgentMemory
 
 
 def test_nothing_to_undo_says_so(memory: AgentMemory) -> None:
-    with pytest.raises(ValidationError, match="nothing was changed yet"):
+    with pytest.raises(ValidationError, match="nothing has been changed yet"):
         memory.undo()
     with pytest.raises(ValidationError, match="no such change"):
         memory.undo(17)

@@ -549,8 +549,8 @@ def test_a_hard_limit_that_is_passed_already_is_told(memory: AgentMemory, clock:
     items, (note,) = tidied(memory, limited("core", 1, hard=True))
     assert items == []
     assert note == (
-        "2 core memories are over the limit of 1, which is a hard one: archive or forget some by"
-        " hand"
+        "2 core memories are over the limit of 1, which is a hard limit: archive or delete"
+        " some by hand"
     )
 
 
@@ -636,19 +636,19 @@ def test_the_refusal_says_what_is_full_and_what_to_do(memory: AgentMemory, clock
     with pytest.raises(LimitReached) as refused:
         refuse(memory, limited("core", 6, hard=True), {MemoryKind.CORE: (1, 1)})
     advice = (
-        "archive or forget some, the least used first: `agent-memory archive m3 m4 m5`, or raise"
-        " the limit with `agent-memory configure retention`"
+        "archive or delete some, the least used first: `agent-memory archive m3 m4 m5`, or"
+        " raise the limit with `agent-memory configure retention`"
     )
     assert str(refused.value) == (
-        "kind: 6 core memories are stored, and 1 more would pass the hard limit of 6: " + advice
+        "kind: 6 core memories are stored, and 1 more would exceed the hard limit of 6: " + advice
     )
     (fault,) = refused.value.errors()
     assert (fault["loc"], fault["input"]) == (("kind",), "core")
     with pytest.raises(LimitReached) as refused:
         refuse(memory, limited("core", size=84, hard=True), {MemoryKind.CORE: (1, 1000)})
     assert str(refused.value) == (
-        "kind: the core memories have 84 bytes, and 1,000 more would pass the hard limit of 84: "
-        + advice
+        "kind: the core memories take up 84 bytes, and 1,000 more would exceed the hard limit"
+        " of 84: " + advice
     )
 
 

@@ -66,7 +66,7 @@ def test_a_secret_is_stored_as_it_is_and_warned_of(
     assert found is not None
     assert found.content == content
     assert [it.getMessage() for it in caplog.records] == [
-        f"memory {memory_id} looks like it holds a secret ({FOUND}): stored as it is"
+        f"memory {memory_id} seems to contain a secret ({FOUND}): stored as it is"
     ]
 
 
@@ -278,7 +278,7 @@ def test_a_secret_is_refused_and_nothing_is_stored(
 
 def test_a_list_says_which_items_are_refused(refusing: AgentMemory) -> None:
     items = [{"content": "fine"}, {"content": SECRET}, {"content": TOKENS["npm"]}]
-    with pytest.raises(SecretFound, match=r"2 of 3 memories are wrong; the first: 1\.content"):
+    with pytest.raises(SecretFound, match=r"2 of 3 memories are invalid; the first: 1\.content"):
         refusing.store_many(items)
     assert refusing.count() == 0
 
@@ -313,7 +313,7 @@ def test_a_store_with_secrets_round_trips_byte_for_byte(
         copy.export(tmp_path / "second.yaml")
     assert (tmp_path / "second.yaml").read_bytes() == first.read_bytes()
     (note,) = report.notes
-    assert note.startswith("3 memories look like they hold secrets: m1 (GitHub token, npm token, ")
+    assert note.startswith("3 memories seem to contain secrets: m1 (GitHub token, npm token, ")
     assert SECRET not in note
 
 

@@ -279,7 +279,7 @@ def test_the_file_says_whose_it_is_when_nobody_else_does(place: Path) -> None:
 
 def test_a_sound_file_is_refused(place: Path) -> None:
     before = files(place)
-    with pytest.raises(MigrationError, match="is sound"):
+    with pytest.raises(MigrationError, match="is intact"):
         rebuild(place)
     after = files(place)
     assert after["memories.db"] == before["memories.db"]
@@ -498,7 +498,7 @@ def test_one_bad_row_stops_no_rebuild_and_categories_are_kept(root: Path, tmp_pa
         assert odd.metadata == {"unreadable_content": "a<00>"}
         assert rebuilt.configure().categories == ["incident", "recipe"]
         assert rebuilt.check().problems == []
-        with pytest.raises(ValidationError, match="the last that was done is `rebuild`"):
+        with pytest.raises(ValidationError, match="the last operation, `rebuild`,"):
             rebuilt.undo()
         assert rebuilt.count() == 3
 

@@ -271,10 +271,10 @@ def test_a_backup_of_another_agent_is_refused(
     with AgentMemory("alice", root=tmp_path / "other") as other:
         other.store("private")
         theirs = other.backup()
-    refused(memory, theirs, ValidationError, "is of agent 'alice', not of 'bob'")
+    refused(memory, theirs, ValidationError, "belongs to agent 'alice', not to 'bob'")
     refused(memory, backup, ValidationError, "of agent 'bob', not of 'alice'", agent_id="alice")
     memory.path.unlink()
-    refused(memory, theirs, ValidationError, "is of agent 'alice'", agent_id="bob")
+    refused(memory, theirs, ValidationError, "belongs to agent 'alice'", agent_id="bob")
 
 
 def test_what_is_no_backup_is_refused(
@@ -289,7 +289,7 @@ def test_what_is_no_backup_is_refused(
     visitor(newer, "PRAGMA user_version = 9999")
     visitor(tmp_path / "b.db", "CREATE TABLE t(x)")
     refused(memory, text, NotAMemoryFile, "text.db is not a database")
-    refused(memory, empty, NotAMemoryFile, "empty.db holds no memories")
+    refused(memory, empty, NotAMemoryFile, "empty.db has no memories")
     refused(memory, tmp_path / "b.db", NotAMemoryFile, "another program")
     refused(memory, newer, NewerSchema, "newer agent-memory")
     refused(memory, link, StorageUnavailable, "symbolic link")
@@ -319,7 +319,7 @@ def test_a_backup_without_a_table_is_refused_by_its_name(
     visitor(chosen, "DROP TABLE scratchpad")
     with pytest.raises(StorageUntrusted, match="the table scratchpad is missing") as raised:
         restore(memory.path, chosen)
-    fate = "can be read" if version == "this one" else "is of an older version, and not upgraded"
+    fate = "can be read" if version == "this one" else ("has an older schema, and was not upgraded")
     assert str(raised.value).startswith(f"nothing was restored: {chosen} {fate}")
     assert contents(memory.path) == LATER
 
@@ -339,7 +339,7 @@ def test_a_backup_that_is_not_sound_is_refused_with_its_problems(
         os.truncate(chosen, chosen.stat().st_size - 5 * PAGE)
     else:
         visitor(chosen, "DELETE FROM memory_index_docsize WHERE id < 5")
-        words = r"unsound\.db is not sound, so nothing was restored: .*index"
+        words = r"unsound\.db is damaged, so nothing was restored: .*index"
     refused(memory, chosen, StorageCorrupt, words)
 
 
@@ -683,7 +683,7 @@ for turn in itertools.count() if sys.argv[2] == "always" else range(int(sys.argv
             restore(sys.argv[1], backup, keep_replaced=False)
             break
         except StorageLocked as error:
-            assert "is being restored already" in str(error), error
+            assert "is already being restored" in str(error), error
             time.sleep(0.003)
     print("restored", flush=True)
 """
@@ -768,6 +768,6 @@ def test_without_space_nothing_is_changed(
     code = [sys.executable, "-c", *words]
     ran = subprocess.run(code, capture_output=True, text=True, timeout=60)
     assert ran.stdout.startswith("full: "), ran.stderr
-    assert f"full: {memory.path} does not fit: free space" in ran.stdout
+    assert f"full: {memory.path} cannot be written: its disk" in ran.stdout
     assert files(memory).keys() == before.keys()
     assert contents(memory.path) == state

@@ -284,4 +284,4 @@ def test_the_shell_tells_a_kept_place_and_no_other(
     shown = cli("--agent", "bob", "search", QUESTION, "--limit", "20", "--explain")
     assert shown.code == 0, shown.err
     assert expected > 0
-    assert shown.out.count("in a place kept for the nearest by meaning") == expected
+    assert shown.out.count("in a place reserved for the closest in meaning") == expected

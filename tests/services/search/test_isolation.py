@@ -275,7 +275,7 @@ def test_no_file_that_is_taken_in_opens_a_store_to_others(
         report = memory.import_(crafted, format=form, on_conflict="replace")
         assert memory.configure().sharing is None
         assert memory.configure().scratchpad_max_size == 20
-        assert "settings left out: sharing" in report.notes
+        assert "settings skipped: sharing" in report.notes
         memory.configure(sharing="private")
         memory.import_(crafted, format=form, on_conflict="newer")
         assert memory.configure().sharing == "private"
@@ -405,7 +405,7 @@ def test_backups_that_are_another_agents_are_not_restored_nor_changed(
         assert listed
         assert CANARY not in repr(listed)
         for name in ("latest", Path(listed[0].path).name, listed[0].path):
-            with pytest.raises(ValidationError, match="is of agent 'victim'"):
+            with pytest.raises(ValidationError, match="belongs to agent 'victim'"):
                 AgentMemory.restore(mallory.path, name)
         assert CANARY not in told(lambda: mallory.erase("mem-canary", backups=True))
         assert mallory.get("mem-canary") is None
@@ -420,7 +420,7 @@ def test_a_backup_of_another_agent_under_a_name_of_ones_own_is_not_restored(
     os.link(victim / "memories.db", planted)
     mallory.store("of the same id", id="mem-canary")
     try:
-        with pytest.raises(ValidationError, match="is of agent 'victim'"):
+        with pytest.raises(ValidationError, match="belongs to agent 'victim'"):
             AgentMemory.restore(mallory.path, "latest")
         assert CANARY not in told(lambda: mallory.erase("mem-canary", backups=True))
         assert mallory.get("mem-canary") is None
@@ -433,7 +433,7 @@ def test_a_rollback_file_of_another_agent_makes_no_memory(
 ) -> None:
     link = mallory.path.with_name("scratchpad.yaml.backup")
     link.symlink_to(victim / "scratchpad.yaml.backup")
-    with pytest.raises(ValidationError, match="is of agent 'victim'"):
+    with pytest.raises(ValidationError, match="belongs to agent 'victim'"):
         AgentMemory.rebuild(root / "eve" / "memories.db", link, agent_id="mallory")
     assert CANARY not in told(lambda: mallory.erase("mem-own", backups=True))
     assert not (root / "eve").exists()

@@ -131,7 +131,7 @@ class TestReranker:
 
     @pytest.mark.parametrize(
         ("answer", "note"),
-        [([1.0], "1 scores for 10"), ([float("nan")] * 10, "no number"), (None, "TypeError")],
+        [([1.0], "1 scores for 10"), ([float("nan")] * 10, "not a number"), (None, "TypeError")],
     )
     def test_wrong_scores_leave_the_order(
         self, memory: AgentMemory, answer: Any, note: str

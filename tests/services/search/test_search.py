@@ -167,7 +167,7 @@ def test_one_common_word_of_very_many_is_no_answer(memory: AgentMemory) -> None:
     assert results.search_metadata.reason == "below_floor"
     assert {miss.memory_id for miss in results.search_metadata.near_misses} <= set(ids)
     reason = results.search_metadata.near_misses[0].reason
-    assert reason.startswith("has too little of the query"), "and not 0% of it"
+    assert reason.startswith("matches too little of the query"), "and not 0% of it"
 
 
 def test_two_rare_words_are_an_answer_to_a_whole_message(memory: AgentMemory) -> None:

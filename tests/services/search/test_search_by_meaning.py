@@ -228,7 +228,7 @@ def test_no_model_asks_more_of_an_answer_than_words_do(tmp_path: Path, model: st
                 "which harbour master signed the customs papers of that freighter"
             )
         assert found.search_metadata.reason == "below_floor"
-        assert "no memory has 21% of" in str(found.search_metadata.explanation)
+        assert "no memory matches 21% of" in str(found.search_metadata.explanation)
 
 
 # Vectors that were made up ------------------------------------------------------------------------

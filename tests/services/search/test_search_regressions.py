@@ -217,7 +217,7 @@ def test_without_vectors_a_query_without_words_is_empty(plain: AgentMemory, ques
     results = ask(plain, question)
     assert contents(results) == []
     assert results.search_metadata.reason == "empty_query"
-    assert "no letter or digit" in str(results.search_metadata.explanation)
+    assert "no letters or digits" in str(results.search_metadata.explanation)
 
 
 @pytest.mark.parametrize("options", [{}, {"tags": ["none"]}], ids=["all", "filtered"])

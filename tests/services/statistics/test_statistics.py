@@ -221,12 +221,12 @@ def test_recommendations_have_reasons_and_the_command(
         "review_id": 1, "memory_id": first, "replaced_by": second
     }  # fmt: skip
     reasons = {each.reason: (each.command, each.memory_ids) for each in statistics.recommendations}
-    review = f"{second} says otherwise (40% sure): approving deletes it, `--dismiss` keeps it"
+    review = f"{second} contradicts it (40% sure): approving deletes it, `--dismiss` keeps it"
     assert reasons[review] == ("agent-memory review --approve 1", [first])
-    often = "returned by 77% of all searches, whatever they ask"  # 30 of 39
+    often = "returned by 77% of all searches, whatever the question"  # 30 of 39
     assert reasons[often] == (f"agent-memory show {second}", [second])
     old = statistics.old_answers[0].memory_id
-    still = "came first in 12 searches, and was last written 120 days ago: is it still so?"
+    still = "came first in 12 searches, and was last written 120 days ago: is it still true?"
     assert reasons[still] == (f"agent-memory show {old}", [old])
     one, other = figures.duplicates[0]
     assert reasons[f"the same as {one}"] == (f"agent-memory archive {other}", [other])

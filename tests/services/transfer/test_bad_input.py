@@ -94,20 +94,20 @@ OF_JSON: Final[dict[str, tuple[Wrapped, int]]] = {
 BAD_YAML: Final = {  # a value, and a part of what is said of it
     "tag": (
         "!!python/object/apply:os.system ['true']",
-        "python/object/apply:os.system is not read",
+        "python/object/apply:os.system is not supported",
     ),
-    "tagged text": ("!!binary aGVsbG8=", "is not read here"),
-    "unknown tag": ("!secret x", "is not read here"),
-    "alias": ("[&a {b: 1}, *a]", "the alias *a is not read here"),
-    "recursive alias": ("&a [*a]", "the alias *a is not read here"),
+    "tagged text": ("!!binary aGVsbG8=", "is not supported"),
+    "unknown tag": ("!secret x", "is not supported"),
+    "alias": ("[&a {b: 1}, *a]", "the alias *a is not supported"),
+    "recursive alias": ("&a [*a]", "the alias *a is not supported"),
     "alias of nothing": ("*missing", "alias"),
-    "merge": ("{<<: {a: 1}}", "is not read here"),
-    "deep": ("[" * DEEP + "]" * DEEP, "nested over 40 deep"),
-    "deep and cut": ("{a: " * DEEP, "nested over 40 deep"),
-    "deep after a fault": ("[*a, " + "[" * DEEP + "]" * DEEP + "]", "nested over 40 deep"),
-    "key twice": ("{a: 1, a: 2}", "the key 'a' stands twice"),
-    "key of a list": ("{[a]: 1}", "this key is not a text"),
-    "key of a number": ("{1: 1}", "this key is not a text"),
+    "merge": ("{<<: {a: 1}}", "is not supported"),
+    "deep": ("[" * DEEP + "]" * DEEP, "nested over 40 levels deep"),
+    "deep and cut": ("{a: " * DEEP, "nested over 40 levels deep"),
+    "deep after a fault": ("[*a, " + "[" * DEEP + "]" * DEEP + "]", "nested over 40 levels deep"),
+    "key twice": ("{a: 1, a: 2}", "the key 'a' occurs twice"),
+    "key of a list": ("{[a]: 1}", "this key is not a string"),
+    "key of a number": ("{1: 1}", "this key is not a string"),
     "digits": ("9" * 5_000, "cannot be read"),
     "no day": ("2026-02-30", "2026-02-30"),
     "no year": ("0000-01-01", "0000-01-01"),
@@ -125,12 +125,12 @@ BAD_YAML: Final = {  # a value, and a part of what is said of it
     "too large": ("9223372036854775808", "over 64 bits|valid|settings"),
 }
 BAD_JSON: Final = {
-    "NaN": ("NaN", "NaN is no number that JSON has"),
-    "Infinity": ("-Infinity", "-Infinity is no number that JSON has"),
+    "NaN": ("NaN", "NaN is not a JSON number"),
+    "Infinity": ("-Infinity", "-Infinity is not a JSON number"),
     "too large": ("1e999", "too large a number"),
     "64 bits": ("9223372036854775808", "over 64 bits"),
     "digits": ("9" * 5_000, "a number has 5,000 digits"),
-    "key twice": ('{"a": 1, "a": 2}', "the key 'a' stands twice"),
+    "key twice": ('{"a": 1, "a": 2}', "the key 'a' occurs twice"),
     "half a pair": (r'"\ud800"', "surrogate"),
     "half a pair as key": (r'{"\udc00": 1}', "surrogate"),
     "NUL": (r'"a\u0000b"', "NUL"),
@@ -344,7 +344,7 @@ BROKEN_LINES: Final = {
     "id": ('{"content": "x", "id": "a b"}', "id: 'a b' is not a memory id"),
     "id of a number": ('{"content": "x", "id": 7}', "id: Input should be a valid string"),
     "path as id": ('{"content": "x", "id": "../../etc"}', "is not a memory id"),
-    "tags of a text": ('{"content": "x", "tags": "db"}', "tags: give a list of texts"),
+    "tags of a text": ('{"content": "x", "tags": "db"}', "tags: give a list of strings"),
     "tags of numbers": ('{"content": "x", "tags": [1]}', "tags"),
     "many tags": (
         json.dumps({"content": "x", "tags": [f"t{n}" for n in range(21)]}),
@@ -759,5 +759,5 @@ def test_any_bytes_are_taken_or_refused(
 
 @pytest.mark.parametrize("path", ["/no/such/\ud800.json", "x" * 300], ids=["half a pair", "long"])
 def test_a_path_that_cannot_be_is_no_file(memory: AgentMemory, path: str) -> None:
-    with pytest.raises(ValidationError, match="there is no such file or folder"):
+    with pytest.raises(ValidationError, match="no such file or folder"):
         memory.import_(path)

@@ -228,7 +228,7 @@ def test_the_same_entry_twice_is_one_and_another_under_its_id_is_refused(
     one = {"id": "a", "content": "one"}
     report = memory.import_(saved(tmp_path, lines(one, {"content": "x"}, one, {"content": "x"})))
     assert (report.new, report.same) == (2, 2)
-    with pytest.raises(ValidationError, match="line 2: id: an earlier entry has it too"):
+    with pytest.raises(ValidationError, match="line 2: id: an earlier entry has the same id"):
         memory.import_(saved(tmp_path, lines(one, {**one, "content": "two"})))
 
 
@@ -283,7 +283,7 @@ def test_keys_that_a_memory_has_not_are_kept_in_its_metadata(
     memory.import_(saved(tmp_path, lines({**item, "metadata": {"sure": 1}, "nothing": None})))
     wanted = {"sure": 1, "mood": "good", "source": {"url": "https://example.org"}}
     assert everything(memory)["a"].metadata == wanted
-    with pytest.raises(ValidationError, match="'mood' stands beside the metadata and in it"):
+    with pytest.raises(ValidationError, match="'mood' is both beside the metadata and in it"):
         memory.import_(saved(tmp_path, lines({**item, "metadata": {"mood": "bad"}})))
 
 
@@ -362,7 +362,7 @@ def test_the_figures_of_a_file_are_taken_where_the_store_has_none(
     report = memory.import_(path)
     assert told(report) == told(dry)
     (note,) = report.notes
-    assert note.startswith("figures taken over: created_at, ")
+    assert note.startswith("figures imported: created_at, ")
     left_out = [repair.message.partition(" ")[0] for repair in report.repairs]
     assert left_out == ["memory_count", "storage_backend", "migration"]
     info = memory.info()
@@ -378,7 +378,7 @@ def test_the_figures_of_a_store_with_memories_stay_and_the_file_s_are_named(
     memory.store("kept")
     before = memory.info()
     (note,) = memory.import_(saved(tmp_path, json.dumps(FIGURES))).notes
-    assert note.startswith("figures left out, for this store has its own: created_at, ")
+    assert note.startswith("figures skipped, because this store has its own: created_at, ")
     assert memory.info() == before
 
 
@@ -429,7 +429,7 @@ def test_the_backup_in_a_documented_folder_is_named_and_not_read(
     with AgentMemory("carl", root=root, embedder=None) as memory:
         report = memory.import_(documented)
         assert report.new == 1
-        assert f"import {backup} by itself" in report.repairs[0].message
+        assert f"import {backup} separately" in report.repairs[0].message
         assert memory.import_(backup).new == 1
 
 
@@ -452,7 +452,7 @@ def test_the_settings_of_a_store_are_left_alone_where_there_are_memories(
         copy.store("was here")
         report = copy.import_(path)
         assert report.settings == {"categories": ["recipe"]}  # of a memory that came in
-        assert [note for note in report.notes if "its settings are left alone" in note] != []
+        assert [note for note in report.notes if "its settings are not imported" in note] != []
         assert copy.configure().scratchpad_max_size == 50
         assert copy.info().created_at != full.info().created_at or copy.count() == 13
 
@@ -469,7 +469,7 @@ def test_categories_come_with_the_memories_that_have_them(
         plan = other.import_(tmp_path / "all.yaml", dry_run=True)
         report = other.import_(tmp_path / "all.yaml")
         assert plan.settings == report.settings == {"categories": ["place", "incident"]}
-        assert "categories of its memories are added: incident" in report.notes
+        assert "categories of its memories added: incident" in report.notes
         assert other.configure().categories == ["place", "incident"]
         assert other.check().problems == []
 

@@ -191,7 +191,7 @@ def test_a_store_is_not_moved_over_another(lived: AgentMemory, tmp_path: Path) -
     other = opened_target(tmp_path)
     with pytest.raises(ConfigurationError, match="already"):
         refuse_store(other)
-    with pytest.raises(StorageLocked, match="somebody opened"):
+    with pytest.raises(StorageLocked, match="was opened while"):
         moved(engine_of(lived), other)
     assert other.memories.is_empty()
     other.close()

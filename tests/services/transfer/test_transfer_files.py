@@ -209,7 +209,7 @@ def test_what_is_there_is_kept_unless_it_may_go(
     before = data(path)
     full.store("later")
     full.configure(migration_threshold=1_234)
-    with pytest.raises(ValidationError, match="exists: choose another, or overwrite it"):
+    with pytest.raises(ValidationError, match="exists: choose another path, or overwrite it"):
         full.export(path, format=format)
     assert data(path) == before
     full.export(path, format=format, overwrite=True)

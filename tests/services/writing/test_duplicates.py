@@ -314,7 +314,7 @@ def test_a_function_that_fails_stores_nothing(memory: AgentMemory) -> None:
 def test_an_id_that_is_there_is_kept_or_wrong_as_ever(memory: AgentMemory) -> None:
     memory.store(FACT, id="fact:1")
     assert memory.store(FACT, id="fact:1", on_duplicate="refuse") == "fact:1"
-    with pytest.raises(ValidationError, match="another content"):
+    with pytest.raises(ValidationError, match="other content"):
         memory.store("Use SQLite", id="fact:1", on_duplicate="merge")
     with pytest.raises(DuplicateMemory):
         memory.store(FACT, id="fact:2", on_duplicate="refuse")

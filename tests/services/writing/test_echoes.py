@@ -309,7 +309,7 @@ def test_another_process_knows_what_was_recalled(root: Path, cli: Callable[..., 
     line = next(line for line in shown.splitlines() if FACT in line)
     again = cli("--agent", "bob", "store", "--", line)
     assert again.out.strip() == there
-    assert "recalled just now" in again.err
+    assert "just recalled" in again.err
     assert cli("--agent", "bob", "store", "--on-duplicate", "keep", FACT).out.strip() != there
     with AgentMemory("bob", root=root) as memory:
         assert memory.count() == 2

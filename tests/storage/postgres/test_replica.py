@@ -228,7 +228,7 @@ def test_a_replica_that_is_gone_is_left_alone_and_used_again_when_it_is_back(
             assert looked_up(memory, "tea") == (["Prefer tea in the morning"], 0, 0)
         (warning,) = [record.getMessage() for record in caplog.records]
         assert str(own_pair.replica.folder) in warning
-        assert "searched the server itself" in warning
+        assert "the server searched instead" in warning
         own_pair.replica.start()
         own_pair.catch_up()
         monkeypatch.setattr(f"{root}.replica._REST_SECONDS", 0.0)

@@ -211,7 +211,7 @@ def test_a_backup_that_fails_leaves_the_old_one_and_nothing_half_done(
     memory.store_many([{"content": f"memory {n} " + "x" * 5000} for n in range(50)])
     old = tiny_disk / "copy.db"
     old.write_text("the old copy")
-    with pytest.raises(StorageFull, match=rf"{tiny_disk}.*free space"):
+    with pytest.raises(StorageFull, match=rf"{tiny_disk}.*is full"):
         memory.backup(old, overwrite=True)
     assert old.read_text() == "the old copy"
     assert names(tiny_disk) == {"copy.db"}

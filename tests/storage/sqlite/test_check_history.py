@@ -122,7 +122,7 @@ def test_what_was_imported_with_its_history_is_no_false_alarm(path: Path, tmp_pa
         own.import_(tmp_path / "all.yaml")
         there = own.get("third")
         assert there is not None
-        assert there.content == "Thunder at dusk", "not what its history says"
+        assert there.content == "Thunder at dusk", "does not match its history"
         assert own.check().problems == []
         own.import_(path, on_conflict="replace")
         own.update("second", content="Elephants forget")

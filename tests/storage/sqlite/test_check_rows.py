@@ -192,7 +192,7 @@ def test_no_undo_brings_back_what_a_repair_mended(
         memory.store("plain")
         visitor(memory.path, "INSERT INTO memories (content, user_id) VALUES ('tea', ' ')")
         assert memory.check(repair=True).ok
-        with pytest.raises(ValidationError, match="the last that was done is `check --repair`"):
+        with pytest.raises(ValidationError, match="the last operation, `check --repair`,"):
             memory.undo()
         assert memory.check().problems == []
 

@@ -129,7 +129,7 @@ DAMAGES = {
     "a hash is another text's": Damage(
         ["UPDATE embeddings SET text_hash = zeroblob(16) WHERE seq = 3"],
         WRONG,
-        "the embedding of memory horse is of another text",
+        "the embedding of memory horse does not match its text",
         ["horse"],
     ),
     "two vectors are exchanged": Damage(
@@ -139,13 +139,13 @@ DAMAGES = {
             "UPDATE embeddings SET seq = 2 WHERE seq = 900000",
         ],
         WRONG,
-        "the embedding of memory dog is of another text",
+        "the embedding of memory dog does not match its text",
         ["dog", "cat"],
     ),
     "a vector is gone": Damage(
         ["DELETE FROM embeddings WHERE seq = 1", "DELETE FROM embedding_queue"],
         MISSING,
-        "1 memories have no embedding and do not wait for one",
+        "1 memories have no embedding and are not queued for one",
         ["dog"],
     ),
     "all vectors are gone": Damage(

@@ -118,7 +118,7 @@ def test_bytes_for_a_text_are_not_written_out(path: Path, tmp_path: Path) -> Non
     patched(path, header + 1, bytes([2 * 18 + 12]))
     with AgentMemory.open(path, embedder=None) as memory:
         assert not memory.check().ok
-        with pytest.raises(StorageCorrupt, match="bytes for a text"):
+        with pytest.raises(StorageCorrupt, match="has bytes where text belongs"):
             memory.export(tmp_path / "out.yaml")
 
 

@@ -90,16 +90,16 @@ def test_the_file_goes_and_the_lock_ends_where_the_body_raises(path: Path) -> No
 
 
 def test_who_comes_second_is_told_what_is_busy_and_which_file(path: Path) -> None:
-    with locked(path, busy="another process moves this memory already"):
+    with locked(path, busy="another process is already migrating this memory"):
         with (
             pytest.raises(StorageLocked) as caught,
-            locked(path, busy="another process moves this memory already"),
+            locked(path, busy="another process is already migrating this memory"),
         ):
             pytest.fail("both hold it")
         # The one who was refused must not take the file of the one who holds it.
         assert path.exists()
         assert not is_free(path)
-    assert str(caught.value) == f"another process moves this memory already ({path})"
+    assert str(caught.value) == f"another process is already migrating this memory ({path})"
     assert isinstance(caught.value, StorageError)
     assert isinstance(caught.value.__cause__, OSError)
     assert is_free(path)

@@ -18,9 +18,9 @@ KEPT = ("agent", "memories")
 TABLES = [name for kind, name, _ in schema.objects() if kind == "table" and name not in KEPT]
 ADVICE = {
     **dict.fromkeys(
-        ("memory_tags", "memory_index", "memory_words", "fingerprints"), "of the memories"
+        ("memory_tags", "memory_index", "memory_words", "fingerprints"), "from the memories"
     ),
-    "schema_migrations": "writes it anew",
+    "schema_migrations": "rewrites it",
     "embedding_models": "until `migrate` is run",
     "entities": "the rest of the graph with it",
 }
@@ -103,7 +103,7 @@ def test_a_missing_table_is_told_and_made_anew(path: Path, visitor: Visitor, tab
     for read_only in (True, False):
         with opened(path, read_only=read_only) as memory:
             report = memory.check()
-        advice = ADVICE.get(table, "empty; what it held is in")
+        advice = ADVICE.get(table, "empty; what it contained is only in")
         assert f"table {table} is missing: `check --repair` " in missing(report.problems)
         assert advice in missing(report.problems)
         assert "wrong_settings" in {problem.kind for problem in report.problems}
@@ -175,7 +175,7 @@ def test_what_was_done_before_a_table_was_made_anew_is_not_undone(
     visitor(path, f"DROP TABLE {table}")
     with opened(path) as memory:
         assert memory.check(repair=True).ok
-        with pytest.raises(ValidationError, match=r"`check --repair`, .* nothing is left"):
+        with pytest.raises(ValidationError, match=r"`check --repair`, has nothing left"):
             memory.undo()
         assert [len(memory.history(it.id)) for it in memory.list_recent()] == [1, 1, 1]
 

@@ -161,7 +161,9 @@ def test_an_older_file_without_its_record_is_refused_with_the_way_out(tmp_path: 
     connection = apsw.Connection(str(path))
     connection.execute("DROP TABLE schema_migrations")
     connection.close()
-    told = r"older version, and not upgraded: the table schema_migrations is missing\. Import this"
+    told = (
+        r"older schema, and was not upgraded: the table schema_migrations is missing\. Import this"
+    )
     with pytest.raises(StorageUntrusted, match=told) as refused:
         AgentMemory.open(path)
     assert "drop" not in str(refused.value)

@@ -223,7 +223,7 @@ def test_a_copy_by_way_of_sql_is_a_memory(tmp_path: Path, way: str, has_vectors:
             memory.migrate(embedder="wordllama")
         before = memory.list_recent(), memory.history()
     copy = copied_as_sql(path, way)
-    with pytest.raises(StorageReadOnly, match="lost its header"):
+    with pytest.raises(StorageReadOnly, match="is a copy without its header"):
         AgentMemory.open(copy, read_only=True)
     with AgentMemory.open(copy) as memory:
         assert memory.agent_id == "bob"
@@ -297,7 +297,7 @@ OTHER_HASH = "UPDATE schema_migrations SET sha256 = 'x' WHERE number = 3"
 @pytest.mark.parametrize(
     ("statement", "error", "advice"),
     [
-        ("PRAGMA user_version = 99", NewerSchema, "take a newer version of it"),
+        ("PRAGMA user_version = 99", NewerSchema, "install a newer version of it"),
         (f"DROP TRIGGER history_of_new;;{OTHER_HASH}", MigrationError, "0003_"),
     ],
 )
@@ -422,7 +422,7 @@ def test_a_full_disk_loses_nothing_and_writing_goes_on_after_space_is_freed(
         stored = [memory.store("the first walnut")]
         filler = small_disk / "filler"
         fill_the_disk(filler)
-        with pytest.raises(StorageFull, match="free space"):
+        with pytest.raises(StorageFull, match="is full"):
             stored.extend(memory.store(f"memory {n} " + "x" * 9000) for n in range(1000))
         assert memory.search("walnut", count_accesses=False)[0].memory.id == stored[0]
         filler.unlink()

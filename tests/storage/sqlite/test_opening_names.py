@@ -303,7 +303,7 @@ def test_a_memory_is_closed_when_its_block_ends_in_an_error(root: Path) -> None:
 
 @pytest.mark.parametrize("place", ["/", "//", "/.."])
 def test_the_topmost_folder_is_no_place_of_a_file(place: str, root: Path) -> None:
-    with pytest.raises(ValidationError, match="topmost folder: give the path of a file"):
+    with pytest.raises(ValidationError, match="the root directory: give the path of a file"):
         AgentMemory.open(place)
     with AgentMemory("bob", root=root) as memory:
         for verb in (memory.export, memory.backup):

@@ -76,11 +76,11 @@ export async function erase(memoryId) {
   const first = await ask("Erase this memory for good?", (answer) => {
     const backups = el("input", { type: "checkbox" });
     return [
-      el("p", {}, "Its text leaves the file, its history, the indexes and the free pages. Nothing brings it back. To take it out of sight and be able to undo that, forget it instead."),
+      el("p", {}, "Its text is removed from the file, its history, the indexes and the free pages. This cannot be undone. To hide it in a way that can be undone, forget it instead."),
       el("label", { class: "check" }, backups, " Erase it from the backups too"),
       el("div", { class: "buttons" },
         button("Keep it", () => answer(null), { autofocus: true }),
-        button("Go on…", () => answer({ backups: backups.checked }), { class: "danger" })),
+        button("Continue…", () => answer({ backups: backups.checked }), { class: "danger" })),
     ];
   });
   if (!first) return false;
@@ -109,7 +109,7 @@ function showReceipt(receipt) {
       ["Memories removed", receipt.memories],
       ["Changes removed from the history", receipt.changes],
       ["Embeddings removed", receipt.embeddings],
-      ["Looked through", `${receipt.files_scanned ? count(receipt.files_scanned, "file") : "all rows"}, ${count(receipt.bytes_scanned, "byte")}`],
+      ["Searched", `${receipt.files_scanned ? count(receipt.files_scanned, "file") : "all rows"}, ${count(receipt.bytes_scanned, "byte")}`],
       ["Erased at", receipt.erased_at],
     ]),
     receipt.found.length ? el("ul", {}, receipt.found.map((place) => el("li", {}, place))) : null,
@@ -117,7 +117,7 @@ function showReceipt(receipt) {
       ? el("p", {}, `The operator of the database may still have it in ${receipt.beyond.join("; ")}.`)
       : null,
     receipt.also_in.length
-      ? el("p", {}, "Other memories say a piece of it: ", receipt.also_in.map((id) => [link(`#/memory/${encodeURIComponent(id)}`, id), " "]))
+      ? el("p", {}, "Other memories contain part of it: ", receipt.also_in.map((id) => [link(`#/memory/${encodeURIComponent(id)}`, id), " "]))
       : null,
     inBackups.length
       ? el("p", {}, `${count(inBackups.length, "backup")} still ${inBackups.length === 1 ? "has" : "have"} it: erase it from the backups too, or delete them.`)

@@ -6,7 +6,7 @@ import { button, count, el, empty, facts, field, link, number, select, text, tim
 import { href } from "./rows.js";
 import { bar } from "./why.js";
 
-const SPANS = [["", "from the beginning"], ["7", "7 days"], ["30", "30 days"], ["365", "a year"]];
+const SPANS = [["", "all time"], ["7", "7 days"], ["30", "30 days"], ["365", "a year"]];
 const DAY = 86_400_000;
 
 export async function analytics({ fields, overview, refresh }) {
@@ -20,7 +20,7 @@ export async function analytics({ fields, overview, refresh }) {
       ["Memories", `${number(figures.memory_count)}, and ${number(figures.archived_count)} archived`],
       ["Never recalled", figures.never_recalled_count],
       ["Duplicates", figures.duplicate_count ? link("#/duplicates", number(figures.duplicate_count)) : "none"],
-      ["In question", figures.contradiction_count ? link("#/reviews", number(figures.contradiction_count)) : "none"],
+      ["Under review", figures.contradiction_count ? link("#/reviews", number(figures.contradiction_count)) : "none"],
     ]),
     recommended(figures.recommendations, { overview, refresh }),
     bars(`Memories by ${figures.period_unit}`, figures.periods.map((name, place) => [name, total(figures.categories, place)])),
@@ -84,13 +84,13 @@ function steps(each, refresh) {
 
 function gaps(figures) {
   if (!figures.gaps.length) return null;
-  return el("section", {}, el("h2", {}, "Asked in vain"), el("ul", { class: "rows" }, figures.gaps.map((gap) => el("li", {},
+  return el("section", {}, el("h2", {}, "Unanswered questions"), el("ul", { class: "rows" }, figures.gaps.map((gap) => el("li", {},
     el("a", { class: "row", href: `#/memories?q=${encodeURIComponent(gap.question)}` }, text(gap.question)),
     el("p", { class: "about" }, `asked ${count(gap.asked, "time")}, last `, time(gap.last_asked))))));
 }
 
 function often(figures) {
   if (!figures.most_recalled.length) return null;
-  return el("section", {}, el("h2", {}, "Recalled most"), el("ul", {}, figures.most_recalled.map((each) => el("li", {},
+  return el("section", {}, el("h2", {}, "Most recalled"), el("ul", {}, figures.most_recalled.map((each) => el("li", {},
     link(href(each.memory_id), each.memory_id), ` ${count(each.access_count, "time")}`, each.is_too_often ? ": in over half of all searches" : ""))));
 }

@@ -72,7 +72,7 @@ async function show({ keepFocus = false } = {}) {
 function failed(error) {
   const advice = error.status === 401 || error.status === 403
     ? "Run `agent-memory ui` again, and open the address that it prints."
-    : "Try again, or look into the terminal where `agent-memory ui` runs.";
+    : "Try again, or look at the terminal where `agent-memory ui` runs.";
   return [empty(error.message, advice)];
 }
 
@@ -126,7 +126,7 @@ async function start() {
       await start();
       return;
     }
-    main.replaceChildren(el("h1", {}, "Not let in"), ...failed(error));
+    main.replaceChildren(el("h1", {}, "Not authorized"), ...failed(error));
     return;
   }
   document.getElementById("agent").textContent = state.overview.agent_id;

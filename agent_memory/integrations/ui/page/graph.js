@@ -24,7 +24,7 @@ async function all() {
   };
   const page = await load(null);
   if (!page.rows.length) {
-    return empty("The graph is empty.", "It is made of conversations: ", el("code", {}, "agent-memory add --graph"), ", or by hand: ", el("code", {}, "agent-memory graph add"), ".");
+    return empty("The graph is empty.", "It is built from conversations: ", el("code", {}, "agent-memory add --graph"), ", or by hand: ", el("code", {}, "agent-memory graph add"), ".");
   }
   return paged(el("ul", { class: "rows" }), page, { item: entityRow, next: (last) => load(last.id) });
 }
@@ -50,7 +50,7 @@ async function around(fields) {
     el("h2", {}, text(near.name), fields.as_of ? [" at ", time(fields.as_of, { withTime: true })] : null),
     form,
     near.truncated ? el("p", { class: "warning" }, "There is more around it: this is the nearest.") : null,
-    near.edges.length ? [drawing(near), relationships(near.edges, fields.as_of)] : el("p", {}, "Nothing holds of it then."),
+    near.edges.length ? [drawing(near), relationships(near.edges, fields.as_of)] : el("p", {}, "It had no relationships then."),
     el("p", {}, link("#/graph", "All entities")),
   ];
 }
@@ -86,7 +86,7 @@ export function relationships(edges, asOf = null) {
   const [body, ...more] = paged(el("tbody"), slice(0), { item, next: async (last) => slice(edges.indexOf(last) + 1) });
   return [
     el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Relationships" }, el("table", {},
-      el("thead", {}, el("tr", {}, ["From", "what", "to", "since", "until", "said by"].map((name) => el("th", { scope: "col" }, name)))), body)),
+      el("thead", {}, el("tr", {}, ["From", "relationship", "to", "since", "until", "stated by"].map((name) => el("th", { scope: "col" }, name)))), body)),
     more,
   ];
 }

@@ -10,7 +10,7 @@ export async function health({ overview, refresh }) {
   const { info, backups } = await get("health");
   const outcome = el("div", { role: "status" });
   const look = (name) => async () => {
-    outcome.replaceChildren("Looking through all of it…");
+    outcome.replaceChildren("Checking all of it…");
     try {
       outcome.replaceChildren(...verdict(await post(name, {}), look("repair")));
     } catch (error) {
@@ -29,7 +29,7 @@ export async function health({ overview, refresh }) {
       ["Schema", `${info.schema_version}, ${info.server ? `PostgreSQL ${info.server_version}` : `SQLite ${info.sqlite_version}`}`],
       info.server && ["Connections", `${info.server.connections} of ${info.server.pool_size}, ${info.server.waiting} waiting`],
     ].filter(Boolean)),
-    overview.read_only ? null : el("div", { class: "buttons" }, button("Look for damage", look("check"))),
+    overview.read_only ? null : el("div", { class: "buttons" }, button("Check for damage", look("check"))),
     outcome,
     el("h2", {}, "Backups"),
     info.server
@@ -45,7 +45,7 @@ function list(backups, { overview, refresh }) {
       ? el("ul", { class: "rows" }, backups.map((backup) => el("li", {},
         el("code", {}, backup.path),
         about(time(backup.made_at, { withTime: true }), megabytes(backup.size_bytes), backup.memory_count === null ? null : count(backup.memory_count, "memory", "memories"), backup.reason ? `before ${backup.reason}` : "by hand", backup.problem))))
-      : empty("There are no backups yet.", "The library makes one before it destroys anything; make one by hand whenever you like."),
+      : empty("There are no backups yet.", "The library makes one before anything destructive; make one by hand whenever you like."),
   ];
 }
 
@@ -54,13 +54,13 @@ function verdict({ ok, problems, notes }, repair) {
     el("p", { class: ok ? "verdict" : "verdict bad" }, ok ? "No damage was found." : `${count(problems.length, "problem")} found.`),
     el("ul", {}, problems.map((problem) => el("li", {}, `${problem.kind}: ${problem.detail}${problem.repaired ? " (repaired)" : ""}`))),
     ...notes.map((note) => el("p", { class: "hint" }, note)),
-    ...(ok ? [] : [button("Repair what can be, losing nothing", repair)]),
+    ...(ok ? [] : [button("Repair without losing anything", repair)]),
   ];
 }
 
 export async function agents({ overview }) {
   const { agents: all } = await get("agents");
-  if (!all.length) return empty("This file stands by itself.", "Agents beside each other in one folder are listed here.");
+  if (!all.length) return empty("This is a single file.", "Agents beside each other in one folder are listed here.");
   const choose = (agent) => () => inTurn(async () => {
     try {
       // An older file is upgraded first, which merely viewing it must not do.

@@ -68,7 +68,7 @@ async function newest(fields, known) {
   if (!page.memories.length) return nothing(fields, overview);
   const { order, ...filters } = fields;
   const isWhole = !Object.values(filters).some(Boolean);
-  const total = isWhole ? count(overview.memory_count, "memory", "memories") : "Those that fit the filters";
+  const total = isWhole ? count(overview.memory_count, "memory", "memories") : "Those that match the filters";
   const sorting = ORDERS.find(([name]) => name && name === order)?.[1] ?? "newest first";
   const asPage = (answer) => ({ rows: answer.memories, hasMore: answer.has_more });
   return [
@@ -86,7 +86,7 @@ async function found(fields) {
   const explanation = search.explanation && el("p", { class: "explanation" }, search.explanation);
   if (!hits.length) {
     return [
-      empty("Nothing was found.", search.explanation ?? "Try other words, fewer filters, or ",
+      empty("Nothing found.", search.explanation ?? "Try other words, fewer filters, or ",
         " ", link("#/memories", "see all memories"), "."),
       nearMisses(search.near_misses),
     ];
@@ -121,7 +121,7 @@ function nearMisses(misses) {
 
 function nothing(fields, overview) {
   if (Object.values(fields).some(Boolean)) {
-    return empty("No memory fits these filters.", "Take one away, or ", link("#/memories", "clear all"), ".");
+    return empty("No memory matches these filters.", "Remove one, or ", link("#/memories", "clear all"), ".");
   }
   return empty("There are no memories yet.", overview.suggestion ?? "",
     " Store the first one: ", el("code", {}, `agent-memory --agent ${overview.agent_id} store "…"`));

@@ -60,11 +60,11 @@ function buttons(found, { overview, refresh }) {
   return el("div", { class: "buttons", role: "group", "aria-label": "What to do with it" },
     button("Edit", () => edit(found.memory, { overview, refresh })),
     archived
-      ? button("Bring back", () => act("It is found again.", () => post("unarchive", { id }), refresh))
+      ? button("Unarchive", () => act("Unarchived: searches find it again.", () => post("unarchive", { id }), refresh))
       : button("Archive", () => act("Archived: searches leave it out.", () => post("archive", { id }), refresh)),
     found.is_in_scratchpad
-      ? button("Take out of the scratchpad", () => act("It is no longer in the scratchpad.", () => post("demote", { id }), refresh))
-      : button("Put into the scratchpad", () => act("It is in the scratchpad.", () => post("promote", { id }), refresh)),
+      ? button("Remove from the scratchpad", () => act("It is no longer in the scratchpad.", () => post("demote", { id }), refresh))
+      : button("Add to the scratchpad", () => act("It is in the scratchpad.", () => post("promote", { id }), refresh)),
     button("Forget", () => act("Forgotten.", () => post("forget", { id }), refresh)),
     button("Erase for good…", async () => gone(await erase(id)), { class: "danger" }));
 }
@@ -88,7 +88,7 @@ async function edit(current, { overview, refresh }) {
     };
     return el("form", { onsubmit: submit },
       field("Text", content), field("Category", category), field("Kind", kind), field("Importance", importance),
-      field("Tags", tags, { hint: "Parted by commas" }),
+      field("Tags", tags, { hint: "Separated by commas" }),
       el("div", { class: "buttons" },
         el("button", { type: "submit", class: "primary" }, "Save"), button("Cancel", () => answer(null))));
   });
@@ -139,7 +139,7 @@ function difference(before, after) {
 /** Who was given this memory, when, and, if the log keeps texts, for which question. */
 function recalled({ event_log: log, searches }, current) {
   const kept = {
-    off: ["Who recalled it is not written down. From now on: ", el("code", {}, "agent-memory configure event_log brief"), ", or ", el("code", {}, "full"), " with the questions."],
+    off: ["Who recalled it is not recorded. To record it from now on: ", el("code", {}, "agent-memory configure event_log brief"), ", or ", el("code", {}, "full"), " with the questions."],
     brief: ["Questions are not kept. To keep them from now on: ", el("code", {}, "agent-memory configure event_log full"), "."],
     full: null,
   }[log];
@@ -149,7 +149,7 @@ function recalled({ event_log: log, searches }, current) {
         search.session_id && link(`#/memories?session_id=${encodeURIComponent(search.session_id)}`, text(`session ${search.session_id}`)),
         `hit ${search.place}`),
       search.question && el("a", { class: "row", href: `#/memories?q=${encodeURIComponent(search.question)}` }, text(search.question))))) : null,
-    searches.length || log === "off" ? null : el("p", {}, "No search in the log gave it to anybody", current.access_count ? `: the ${count(current.access_count, "time")} are from before it` : "", "."),
+    searches.length || log === "off" ? null : el("p", {}, "No search in the log returned it", current.access_count ? `: the ${count(current.access_count, "time")} are from before it` : "", "."),
     kept ? el("p", { class: "hint" }, kept) : null);
 }
 
@@ -163,12 +163,12 @@ function inGraph(graph) {
 
 function same(others) {
   if (!others.length) return null;
-  return el("section", {}, el("h2", {}, "Says the same"), el("ul", { class: "rows" },
+  return el("section", {}, el("h2", {}, "Duplicates"), el("ul", { class: "rows" },
     others.map((other) => el("li", {}, el("a", { class: "row", href: href(other.id) }, text(other.content)), el("p", { class: "about" }, `${other.grade} duplicate`)))));
 }
 
 function before(memories, current) {
   if (!memories.length) return null;
-  return el("section", {}, el("h2", {}, "Before it in its session"), rows(memories),
+  return el("section", {}, el("h2", {}, "Earlier in its session"), rows(memories),
     el("p", {}, link(`#/memories?session_id=${encodeURIComponent(current.created_by_session)}`, "The whole session")));
 }

@@ -18,7 +18,7 @@ export function paged(list, page, { next, item }) {
       added[0]?.querySelector("a, button")?.focus();
       event.target.hidden = !hasMore;
     } catch (error) {
-      status.textContent = `${error.message} Load the page again.`;
+      status.textContent = `${error.message} Reload the page.`;
     }
     event.target.disabled = false;
   };

@@ -8,14 +8,14 @@ import { href } from "./rows.js";
 export async function reviews({ overview, refresh }) {
   const { reviews: waiting } = await get("reviews");
   if (!waiting.length) {
-    return empty("Nothing is in question.", "When a conversation seems to contradict a memory, and it is not sure, you are asked here.");
+    return empty("Nothing is under review.", "When a conversation seems to contradict a memory, but not for certain, you are asked here.");
   }
   return el("ul", { class: "rows" }, waiting.map((review) => {
     const settle = (name, done) => () => act(done, () => post(name, { review_id: review.review_id }), refresh);
     return el("li", {},
-      el("p", { class: "label" }, "In question"),
+      el("p", { class: "label" }, "Under review"),
       el("a", { class: "row", href: href(review.memory_id) }, text(review.content)),
-      review.replacement ? [el("p", { class: "label" }, "What says otherwise"), el("a", { class: "row", href: href(review.replaced_by) }, text(review.replacement))] : null,
+      review.replacement ? [el("p", { class: "label" }, "Contradicted by"), el("a", { class: "row", href: href(review.replaced_by) }, text(review.replacement))] : null,
       review.reasoning ? el("p", { dir: "auto" }, review.reasoning) : null,
       el("div", { class: "about" }, time(review.proposed_at), review.confidence !== null ? `${Math.round(review.confidence * 100)} % sure` : null),
       overview.read_only ? null : el("div", { class: "buttons" },
@@ -27,7 +27,7 @@ export async function reviews({ overview, refresh }) {
 export async function duplicates({ overview, refresh }) {
   const { groups, has_more: hasMore } = await get("duplicates");
   if (!groups.length) {
-    return empty("No two memories say the same.", "Where two do, they stand here, and you choose which one stays.");
+    return empty("No two memories say the same.", "Duplicates are listed here, and you choose which one to keep.");
   }
   return [
     el("p", { class: "status" }, `${hasMore ? "The first " : ""}${count(groups.length, "group")}, the oldest first. The one that is kept gets the tags of all.`),
@@ -55,8 +55,8 @@ export async function rejections({ overview, refresh }) {
     });
   };
   const form = el("form", { onsubmit: submit },
-    field("Let no memory hold this text", input, { hint: "Only a hash of its words is kept. What holds it already stays, and is shown." }),
-    field("Why (if you like)", reason),
+    field("Store no memory that contains this text", input, { hint: "Only a hash of its words is kept. Memories that already contain it stay, and are shown." }),
+    field("Reason (optional)", reason),
     el("button", { type: "submit" }, "Reject"));
   const list = rejected.length
     ? el("ul", { class: "rows" }, rejected.map((each) => el("li", {},
@@ -68,6 +68,6 @@ export async function rejections({ overview, refresh }) {
 }
 
 function holders(ids) {
-  document.getElementById("main").append(el("section", {}, el("h2", {}, "These hold it already"),
+  document.getElementById("main").append(el("section", {}, el("h2", {}, "These already contain it"),
     el("ul", {}, ids.map((id) => el("li", {}, link(href(id), id))))));
 }

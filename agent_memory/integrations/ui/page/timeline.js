@@ -23,7 +23,7 @@ export async function timeline({ fields, overview, refresh }) {
       location.hash = `#/memories?as_of=${encodeURIComponent(new Date(moment.value).toISOString())}`;
     },
   }, field("Show the memories as they were at", moment), el("button", { type: "submit" }, "Show"));
-  if (!page.rows.length) return empty("Nothing has happened yet.", "Each memory that is stored, changed or forgotten is told here.");
+  if (!page.rows.length) return empty("Nothing has happened yet.", "Each memory that is stored, changed or forgotten is listed here.");
   return [
     past,
     paged(el("ol", { class: "history" }), page, {
@@ -46,7 +46,7 @@ function change(entry, { overview, refresh }) {
 export async function events({ isShown }) {
   const first = await get("events");
   if (first.event_log === "off" && !first.events.length) {
-    return empty("Events are not written.", "To see here what agents store and search: ", el("code", {}, "agent-memory configure event_log brief"), ", or ", el("code", {}, "full"), " with texts.");
+    return empty("Events are not recorded.", "To see here what agents store and search: ", el("code", {}, "agent-memory configure event_log brief"), ", or ", el("code", {}, "full"), " with texts.");
   }
   const list = el("ol", { class: "history" });
   const status = el("p", { class: "status", role: "status" });
@@ -56,7 +56,7 @@ export async function events({ isShown }) {
     if (newest === latest) return;
     latest = newest;
     list.replaceChildren(...rows.map(event));
-    status.textContent = `${count(rows.length, "event")}, the newest first. New ones come by themselves.`;
+    status.textContent = `${count(rows.length, "event")}, the newest first. New ones appear automatically.`;
   };
   render(first.events);
   const poll = async () => {
@@ -65,7 +65,7 @@ export async function events({ isShown }) {
       if (!document.hidden) render((await get("events")).events);
       setTimeout(poll, POLL_MILLISECONDS);
     } catch (error) {
-      status.textContent = `${error.message} Load the page again.`;
+      status.textContent = `${error.message} Reload the page.`;
     }
   };
   setTimeout(poll, POLL_MILLISECONDS);

@@ -16,12 +16,12 @@ export function why(score) {
   const widest = Math.max(score.evidence, ...parts.map(([name]) => Math.abs(score[name])), 0.01);
   return el("details", { class: "why" }, el("summary", {}, "Why?"),
     el("table", {},
-      el("caption", {}, "What speaks for it"),
+      el("caption", {}, "Why it was found"),
       el("tbody", {}, parts.map(([name, label]) => line(label, score[name], widest)),
         line("together", score.evidence, widest))),
     facts([
       ["Beside the best hit", `${shown(score.relative)}, and the gate is at ${shown(score.gate)}: ${score.relative >= score.gate ? "passed" : "below"}`],
-      ["How much was found of the question", shown(score.strength)],
+      ["Share of the question that was found", shown(score.strength)],
       ["Freshness", `× ${shown(score.freshness)}`],
       ["For its accesses", `× ${shown(score.access_boost)}`],
       ["Cosine", score.cosine === null ? null : shown(score.cosine)],

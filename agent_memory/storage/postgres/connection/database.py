@@ -388,8 +388,8 @@ class Database:
                 break  # after a crash, or on another server, the id may be another transaction's
             time.sleep(0.1)
         raise StorageUnavailable(
-            f"{self.location} was lost during a write, and whether it was stored is not known:"
-            f" check before you store it again ({loss})"
+            f"the connection to {self.location} was lost during a write, and it is not known"
+            f" whether that was stored: check before you store it again ({loss})"
         ) from loss
 
     # Statements -------------------------------------------------------------------------------

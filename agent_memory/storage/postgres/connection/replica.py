@@ -55,7 +55,9 @@ class Replica:
         except StorageError as error:
             if isinstance(error, StorageUnavailable):
                 self._resting_until = time.monotonic() + _REST_SECONDS
-            logging.getLogger("agent_memory").warning("searched the server itself: %s", error)
+            logging.getLogger("agent_memory").warning(
+                "the replica was not used, and the server searched instead: %s", error
+            )
 
     def pool(self) -> SharedPool | None:
         """Return its connections, or ``None`` while another thread connects.

@@ -282,7 +282,7 @@ WHERE model_id = %s AND seq = %s AND length(vector) = %s"""
                 if len(vector) != model.dimensions or not any(vector):
                     faults.append((row_id, f"the vector of memory {memory_id} is damaged"))
                 elif stored_hash != text_hash(content) and not is_queued:
-                    fault = f"the embedding of memory {memory_id} is of another text"
+                    fault = f"the embedding of memory {memory_id} does not match its text"
                     faults.append((row_id, fault))
             after = page_end(rows[-1][0], after=after)
         return faults

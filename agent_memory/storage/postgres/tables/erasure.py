@@ -160,7 +160,7 @@ WHERE t.{key} > %(after)s ORDER BY t.{key} LIMIT %(page)s"""
     def places_beyond(self) -> list[str]:
         is_archived = self._db.value("SELECT current_setting('archive_mode') <> 'off'")
         return [
-            "the pages of its tables, until they are vacuumed and used anew",
+            "the pages of its tables, until they are vacuumed and reused",
             "its write-ahead log" + (", and the archive of that" if is_archived else ""),
             "its replicas, and backups that were made before",
         ]

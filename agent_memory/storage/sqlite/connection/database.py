@@ -503,8 +503,8 @@ class Database(Statements):
             if self._connection is not None and not self.read_only:
                 lost_log.checkpoint(self._connection)  # wherever the file is now
             raise StorageUnavailable(
-                f"{self.path} was deleted or moved while it was open: put it back, or close this"
-                " memory and open it anew (a server that serves it: start that anew)"
+                f"{self.path} was deleted or moved while it was open: put it back, or close"
+                " this memory and open it again (restart a server that serves it)"
             )
         self._leave_lost_file(identity)
 

@@ -25,8 +25,8 @@ from agent_memory.runtime.files import lacks_space_for_a_file
 from agent_memory.storage.sqlite.connection.introspection import damage
 
 _TOO_LARGE: Final = (
-    "does not fit: free space on its disk, or on that of temporary files (TMPDIR). Nothing stored"
-    " was lost; where there is space, `agent-memory check` says what is wrong"
+    "cannot be written: its disk, or that of temporary files (TMPDIR), is full. Free some"
+    " space; nothing stored was lost. If there is space, run `agent-memory check`"
 )
 _KINDS: Final[tuple[tuple[type[apsw.Error], type[StorageError], str], ...]] = (
     (apsw.BusyError, StorageLocked, "is held by another process: try again in a moment"),
@@ -83,7 +83,7 @@ class translated:  # noqa: N801 - used as a function, and at every statement
             note_errno(error, self._connection())
             raise _translation(error, path) from error
         if isinstance(error, UnicodeDecodeError):
-            raise StorageCorrupt(f"{path} holds a text that is not UTF-8: {error}") from error
+            raise StorageCorrupt(f"{path} contains text that is not UTF-8: {error}") from error
         if isinstance(error, OSError):
             raise _translation_of_system(error, path) from error
 
@@ -121,7 +121,7 @@ def refuse_damaged(connection: apsw.Connection, path: Path, error: BaseException
 def _damaged(path: Path, reason: object) -> StorageCorrupt:
     """Return the error for a damaged file. Its advice is a note: `check` shows the text alone."""
     error = StorageCorrupt(f"{path} is damaged: restore a backup ({reason})")
-    error.add_note("`agent-memory check` says what is wrong")
+    error.add_note("`agent-memory check` reports what is damaged")
     return error
 
 
@@ -159,7 +159,7 @@ def _translation(error: apsw.Error, path: Path) -> StorageError:
     other = StorageError(f"{path}: {error}")
     if str(error).startswith(_OF_A_MISSING_TABLE):
         can_be_made = str(error).rpartition(" ")[2].rpartition(".")[2] not in IRREPLACEABLE
-        repair = "`agent-memory check --repair` makes it anew; or " if can_be_made else ""
+        repair = "`agent-memory check --repair` rebuilds it; or " if can_be_made else ""
         other.add_note(f"{repair}restore a backup")
     return other
 
@@ -179,8 +179,9 @@ def _by_the_drive(error: apsw.Error, path: Path) -> StorageError | None:
     number = getattr(error, "extendedresult", 0)
     if number in _SHARED_MEMORY:
         return StorageUnavailable(
-            f"{path} is where processes cannot share memory, as a write-ahead log needs: set"
-            f" AGENT_MEMORY_JOURNAL=rollback, or keep memories on a local disk ({error})"
+            f"{path} is on a drive where processes cannot share memory, which a write-ahead"
+            " log needs: set AGENT_MEMORY_JOURNAL=rollback, or keep memories on a local disk"
+            f" ({error})"
         )
     if number in _LOCKS:
         return StorageUnavailable(

@@ -174,8 +174,8 @@ def kind_in_statfs(answer: bytes) -> str | None:
 
 def _on_windows(path: Path) -> str | None:
     if path.drive.startswith("\\\\"):
-        return "a share of another machine"
+        return "a network share"
     import ctypes  # noqa: PLC0415 - as above
 
     kind = ctypes.windll.kernel32.GetDriveTypeW(path.anchor)  # type: ignore[attr-defined]
-    return "a share of another machine" if kind == _WINDOWS_REMOTE else None
+    return "a network share" if kind == _WINDOWS_REMOTE else None

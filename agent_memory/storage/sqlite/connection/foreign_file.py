@@ -91,7 +91,7 @@ def _copy(path: Path, copy: Path) -> None:
                     shutil.copyfileobj(file, target)
         if _state(path) == before:
             return
-    raise StorageLocked(f"{path} is being written: end the program that does, and try again")
+    raise StorageLocked(f"{path} is being written: end the program that writes it, and try again")
 
 
 def _state(path: Path) -> list[tuple[int, int] | None]:

@@ -84,7 +84,7 @@ def choose_journal(path: Path) -> Journal:
     mode = os.environ.get(JOURNAL_VARIABLE, "").strip().lower() or "auto"
     if mode not in _MODES:
         raise ConfigurationError(
-            f"{JOURNAL_VARIABLE} is {' or '.join(_MODES)}, not {mode!r:.80}: set one of these"
+            f"{JOURNAL_VARIABLE} must be {' or '.join(_MODES)}, not {mode!r:.80}"
         )
     drive = remote_kind(path)
     if drive is None and mode != "wal":
@@ -105,8 +105,8 @@ def warning_of_names(path: Path) -> str | None:
     with contextlib.suppress(OSError):
         if (names := path.stat().st_nlink) > 1:
             return (
-                f"{path} has {names} names (hard links): used by two of them at once it would be"
-                " damaged. Copy it with `agent-memory backup`, not with `cp -l`"
+                f"{path} has {names} names (hard links): using two of them at once would"
+                " damage it. Copy it with `agent-memory backup`, not with `cp -l`"
             )
     return None
 
@@ -163,8 +163,8 @@ def log_in_use_translated(path: Path) -> Iterator[None]:
         yield
     except apsw.BusyError as error:
         raise LogInUse(
-            f"{path} is open elsewhere with a write-ahead log, which may not be used here: close it"
-            f" there, or set {JOURNAL_VARIABLE} to the same for all who use it"
+            f"{path} is open elsewhere with a write-ahead log, which may not be used here:"
+            f" close it there, or set {JOURNAL_VARIABLE} to the same value everywhere"
         ) from error
 
 

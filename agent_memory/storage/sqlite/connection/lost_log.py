@@ -20,7 +20,7 @@ from agent_memory.storage.sqlite.connection import page_copy
 from agent_memory.storage.sqlite.connection.opening import leave_log_on_close
 
 _SUFFIXES: Final = ("", "-wal", "-shm")
-_STORED: Final = "what this memory had stored there"
+_STORED: Final = "what this memory stored there"
 
 
 def identity(path: Path) -> list[int | None]:
@@ -108,7 +108,7 @@ def checkpoint(connection: apsw.Connection) -> bool:
 def _rescued(connection: apsw.Connection, path: Path) -> StorageUnavailable:
     """Write what a connection sees to a file beside its own; return the error that reports it."""
     aside = path.with_name(f"{path.name}{CUT_OFF}{datetime.now(UTC):%Y%m%dT%H%M%S%f}")
-    beginning = f"another program took the log of {path} away while it was in use"
+    beginning = f"another program removed the log of {path} while it was in use"
     try:
         create_private_file(aside)
         page_copy.copy_pages(connection, aside)

@@ -53,8 +53,8 @@ def refuse_long_path(path: Path) -> None:
     """Raise ``StorageUnavailable`` for a path too long for SQLite."""
     if os.name == "posix" and len(os.fsencode(path)) > _LONGEST_PATH:
         raise StorageUnavailable(
-            f"…{str(path)[-80:]} is a path of more than {_LONGEST_PATH} bytes: SQLite takes none"
-            " that is longer. Shorten it"
+            f"…{str(path)[-80:]} is a path of more than {_LONGEST_PATH} bytes, the most that"
+            " SQLite accepts: shorten it"
         )
 
 
@@ -141,7 +141,7 @@ def is_makeshift(connection: apsw.Connection, *, read_only: bool) -> bool:
 def refuse_without_space(connection: apsw.Connection, path: Path, journal: Journal) -> None:
     """Raise ``FullError`` if a write could not be completed, or not be rolled back."""
     if read_only_media.is_immutable_connection(connection):
-        raise apsw.FullError("no log can be made beside it")
+        raise apsw.FullError("no log can be created beside it")
     if journal.reserve and free_bytes(path) < journal.reserve:
         raise apsw.FullError(f"less than {journal.reserve >> 20} MB are free")
 
@@ -283,8 +283,9 @@ def _refuse_wide_texts(connection: apsw.Connection, path: Path) -> None:
     """
     if (encoding := connection.pragma("encoding")) != "UTF-8":
         raise NotAMemoryFile(
-            f"{path} keeps its texts in {encoding}, which no memory does: it was not touched. Copy"
-            " it into a new file with `sqlite3 OLD.db .dump | sqlite3 NEW.db`"
+            f"{path} stores its text as {encoding}, which agent-memory does not support: it"
+            " was not touched. Copy it into a new file with `sqlite3 OLD.db .dump | sqlite3"
+            " NEW.db`"
         )
 
 
@@ -315,8 +316,8 @@ def _mark_copy(connection: apsw.Connection, settings: _Settings) -> None:
         return
     if settings.read_only:
         raise StorageReadOnly(
-            f"{settings.path} is a copy that lost its header, as `.dump` makes: open it once for"
-            " writing, with any command that is not told to read only"
+            f"{settings.path} is a copy without its header, as `.dump` makes them: open it"
+            " once for writing, with any command that is not read-only"
         )
     connection.execute("BEGIN IMMEDIATE")
     with connection:
@@ -335,8 +336,8 @@ def _warn_of_other_rows(connection: apsw.Connection, path: Path) -> None:
     with contextlib.suppress(apsw.SQLError):  # a table is missing: opening reports that
         if next(connection.execute(_HAS_OTHER_ROWS))[0]:
             logger().warning(
-                "%s is a copy whose keyword index is not that of its memories, as `.clone` makes:"
-                " `agent-memory check --repair` makes it anew",
+                "%s is a copy whose keyword index does not match its memories, as `.clone`"
+                " makes them: `agent-memory check --repair` rebuilds it",
                 path,
             )
 

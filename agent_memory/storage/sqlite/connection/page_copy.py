@@ -89,5 +89,6 @@ def full_disk_translated(connection: apsw.Connection, path: Path) -> Iterator[No
         if isinstance(error, apsw.IOError) and connection.system_errno not in FULL:
             raise
         raise StorageFull(
-            f"{path} does not fit: free space on its disk. Nothing stored was lost ({error})"
+            f"{path} cannot be written: its disk is full. Free some space; nothing stored was"
+            f" lost ({error})"
         ) from error

@@ -128,7 +128,7 @@ def _folder(source: Path) -> Path:
     try:
         return folder.resolve()
     except (OSError, RuntimeError) as error:  # a link that leads to itself
-        raise StorageUnavailable(f"{folder} leads nowhere: {error}") from error
+        raise StorageUnavailable(f"{folder} cannot be resolved: {error}") from error
 
 
 def _made_folder(source: Path) -> Path:
@@ -140,7 +140,9 @@ def _made_folder(source: Path) -> Path:
     folder, own = _folder(source), source.parent / _FOLDER
     with translated_errors(folder, "made"):
         if own.is_symlink() and not folder.exists():
-            raise StorageUnavailable(f"{own} is a link to {folder}, which is not there: make it")
+            raise StorageUnavailable(
+                f"{own} is a link to {folder}, which does not exist: create it"
+            )
         make_private_folder(folder)
     tighten_folder(source.parent / _FOLDER)
     return folder
@@ -179,7 +181,7 @@ def _named(unfinished: Path, source: Path, reason: str | None, now: datetime) ->
         if _moved(unfinished, made):
             return made
         time = shifted(time, _STEP)
-    raise StorageUnavailable(f"{made} exists, and no later name is free: move it away")
+    raise StorageUnavailable(f"{made} already exists, and no later name is free: move it away")
 
 
 def _moved(unfinished: Path, made: Path) -> bool:

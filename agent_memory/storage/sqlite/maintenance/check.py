@@ -50,7 +50,7 @@ _BACKED_UP: Final = (
 )
 """Prefixes of the kinds of problems that are repaired only after a backup."""
 _INDEX_NOT_COMPARED: Final = (
-    "the keyword index was not compared with the memories: FTS5 does that where it may write"
+    "the keyword index was not compared with the memories: FTS5 can do that only in a writable file"
 )
 
 

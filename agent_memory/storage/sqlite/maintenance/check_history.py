@@ -82,13 +82,13 @@ def find_problems(database: Database) -> Iterator[Problem]:
     for memory_id in _begun_late(database):
         detail = (
             f"the history of memory {memory_id!r} does not begin with its addition: another"
-            " program took that out"
+            " program removed that"
         )
         yield Problem(kind="history_without_beginning", detail=detail)
     for difference in _differences(database):
         detail = (
-            f"{', '.join(difference.recorded)} of memory {difference.memory_id!r} is not what"
-            " its history says: one of the two was changed by damage"
+            f"{', '.join(difference.recorded)} of memory {difference.memory_id!r} does not"
+            " match its history: one of the two is damaged"
         )
         yield Problem(kind="differs_from_history", detail=detail)
 

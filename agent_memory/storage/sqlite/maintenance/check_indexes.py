@@ -49,14 +49,15 @@ _COUNT_LOST_ENTRIES: Final = """
 SELECT count(*) FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)"""
 
 _MADE_OF_MEMORIES: Final = ("memory_tags", "memory_index", "memory_words", "fingerprints")
-_EMPTY: Final = "`check --repair` makes it anew, empty"
+_EMPTY: Final = "`check --repair` recreates it, empty"
 _ADVICE_ON_MISSING: Final = {
     **dict.fromkeys(IRREPLACEABLE, "`restore` brings a backup back"),
-    **dict.fromkeys(_MADE_OF_MEMORIES, "`check --repair` makes it anew of the memories"),
-    "schema_migrations": "`check --repair` writes it anew",
-    "embedding_models": f"{_EMPTY}, and drops all vectors, which are of no model then: search is by"
-    " keyword until `migrate` is run",
-    "entities": f"{_EMPTY}, and the rest of the graph with it; what they held is in backups alone",
+    **dict.fromkeys(_MADE_OF_MEMORIES, "`check --repair` rebuilds it from the memories"),
+    "schema_migrations": "`check --repair` rewrites it",
+    "embedding_models": f"{_EMPTY}, and drops all vectors, which then belong to no model: search is"
+    " by keyword until `migrate` is run",
+    "entities": f"{_EMPTY}, and the rest of the graph with it;"
+    " what they contained is only in backups",
 }
 
 _IS_BROKEN: Final = {
@@ -82,7 +83,7 @@ def find_wrong_objects(database: Database, schema: Sequence[Row]) -> Iterator[Pr
     for kind, name, _, fault in _wrong_objects(database, schema):
         detail = f"the {kind} {name} is {fault}"
         if (kind, fault) == ("table", "missing"):
-            advice = _ADVICE_ON_MISSING.get(name, f"{_EMPTY}; what it held is in backups alone")
+            advice = _ADVICE_ON_MISSING.get(name, f"{_EMPTY}; what it contained is only in backups")
             yield Problem(kind="missing_table", detail=f"{detail}: {advice}")
         else:
             yield Problem(kind="wrong_schema", detail=detail)

@@ -38,8 +38,8 @@ def find_problems(database: Database) -> Iterator[Problem]:
     """Yield the tables with such numbers. Must run inside a transaction."""
     for table, lowest, highest in _used_up(database):
         detail = (
-            f"the row numbers of {table} reach from {lowest} to {highest}:"
-            " `check --repair` numbers the outermost anew"
+            f"the row numbers of {table} reach from {lowest} to {highest}: `check --repair`"
+            " renumbers the outermost"
         )
         yield Problem(kind="wrong_number", detail=detail)
 

@@ -48,7 +48,7 @@ WHERE change_id = ?"""
 _SELECT_NO_JSON: Final = """
 SELECT change_id FROM history WHERE NOT coalesce(json_valid(old_values), 1)
 OR NOT coalesce(json_valid(new_values), 1)"""
-_ADVICE: Final = "no import would take that as it is: `check --repair` mends it"
+_ADVICE: Final = "no import would accept it as it is: `check --repair` repairs it"
 _LONGEST: Final = 400
 _PAGE: Final = 1_000
 
@@ -122,7 +122,7 @@ def _wrong_rows(database: Database) -> Iterator[WrongRow]:
 
 
 def _reason_of_loose(row: RowValues, columns: Collection[str]) -> str:
-    reason = f"{', '.join(sorted(columns))}: not as it is stored"
+    reason = f"{', '.join(sorted(columns))}: not in the form that is stored"
     if "category" in columns:
         reason += f" ({row['category']!r:.60} is no category: `configure categories` adds one)"
     return reason
@@ -203,7 +203,7 @@ def _reason(change: Change, *, as_added: bool = False) -> str | None:
     except PydanticValidationError as error:
         return str(ValidationError.from_pydantic(error))
     loose = sorted({*_loose_times(change.old or {}), *_loose_times(change.new or {})})
-    return f"{', '.join(loose)}: not as it is stored" if loose and not as_added else None
+    return f"{', '.join(loose)}: not in the form that is stored" if loose and not as_added else None
 
 
 def _loose_times(values: Mapping[str, Any]) -> list[str]:

@@ -60,7 +60,7 @@ SELECT name, CASE WHEN "notnull" THEN coalesce(dflt_value, '') END FROM pragma_t
 _SET_ERASED_AT: Final = "UPDATE tombstones SET erased_at = ? WHERE key = ? AND hash = ?"
 _TIMES: Final = ("_at", "_from", "_to", "_date", "last_accessed")
 _KEYS: Final = {"entities": "name_key", "entity_aliases": "alias_key"}
-_ADVICE: Final = "no import would take that: `check --repair` mends it"
+_ADVICE: Final = "no import would accept it: `check --repair` repairs it"
 _LONGEST_REASON: Final = 500
 _LONGEST_RELATIONSHIP: Final = 100
 _MOST_REJECTED_WORDS: Final = 1000
@@ -106,7 +106,10 @@ def find_problems(database: Database) -> Iterator[Problem]:
         yield Problem(kind="wrong_row", detail=detail)
     for tombstone in _wrong_tombstones(database):
         where = f"erased_at of tombstone {tombstone.hash.hex()}"
-        detail = f"{where}: {tombstone.erased_at!r:.80} is no time as it is written; {_ADVICE}"
+        detail = (
+            f"{where}: {tombstone.erased_at!r:.80} is not a time in the form that is stored;"
+            f" {_ADVICE}"
+        )
         yield Problem(kind="wrong_row", detail=detail)
 
 

@@ -172,15 +172,15 @@ class AgentTable(Table):
 
         row = self._db.row(f"SELECT {', '.join(METADATA_COLUMNS)} FROM agent")
         if row is None:
-            raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
+            raise ConfigurationError(f"{self._db.path} does not name its agent: run `check`")
         try:
             return metadata_of_row(
                 row, memory_count=memory_count, size=self._db.size(), config=self.readable_config()
             )
         except (PydanticValidationError, TypeError) as error:
             raise StorageCorrupt(
-                f"{self._db.path} is damaged: the row of its agent cannot be read:"
-                " `check --repair` mends it"
+                f"{self._db.path} is damaged: the row of its agent cannot be read: `check"
+                " --repair` repairs it"
             ) from error
 
     def row(self) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class AgentTable(Table):
 
         values = self._db.row(f"SELECT {', '.join(EXPORTED_COLUMNS)} FROM agent")
         if values is None:
-            raise ConfigurationError(f"{self._db.path} does not say whose it is: run `check`")
+            raise ConfigurationError(f"{self._db.path} does not name its agent: run `check`")
         return exported_row(values)
 
     def set_row(self, values: Mapping[str, Any]) -> None:

@@ -389,5 +389,5 @@ def _fault(row: Sequence[object], dimensions: int) -> str | None:
     if not isinstance(vector, bytes) or len(vector) != dimensions or not any(vector):
         return f"the vector of memory {memory_id} is damaged"
     if isinstance(content, bytes) and stored_hash != hash_of(content) and not is_queued:
-        return f"the embedding of memory {memory_id} is of another text"
+        return f"the embedding of memory {memory_id} does not match its text"
     return None

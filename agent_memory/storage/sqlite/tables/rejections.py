@@ -20,7 +20,7 @@ class RejectionTable(rejections.RejectionTable):
         from agent_memory.models.agent import Problem  # noqa: PLC0415 - storing needs no model
 
         count = self._db.value(f"SELECT count(*) {_WRONG}")
-        detail = f"{count} rows of rejections hold no hash of a value"
+        detail = f"{count} rows of rejections have no hash of a value"
         return [Problem(kind="wrong_row", detail=detail)] if count else []
 
     def repair(self) -> None:

@@ -31,7 +31,7 @@ class TombstoneTable(tombstones.TombstoneTable):
         return [
             Problem(
                 kind="erased_is_back",
-                detail=f"memory {memory_id!r} was erased, or says what was erased; {advice}",
+                detail=f"memory {memory_id!r} was erased, or contains erased content; {advice}",
             )
             for memory_id in memory_ids
         ]
