@@ -168,7 +168,7 @@ def recognise(path: Path) -> Reader:
             return loaded
     raise ValidationError(
         f"{path}: {_looks(sample)}. If it holds memories, name its format with --format:"
-        f" {', '.join(READABLE)}. use `add` to learn from a conversation or a text"
+        f" {', '.join(READABLE)}. Use `add` to learn from a conversation or a text"
     )
 
 

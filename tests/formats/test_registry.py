@@ -232,7 +232,7 @@ def test_what_no_format_knows_is_said_to_be_what_it_looks_like(
     assert f"{tmp_path}/in: " in str(caught.value)
     assert looks in str(caught.value)
     assert "--format: store, " in str(caught.value)
-    assert "use `add` to learn from a conversation or a text" in str(caught.value)
+    assert "Use `add` to learn from a conversation or a text" in str(caught.value)
 
 
 def test_a_folder_of_other_things_and_nothing_are_told_apart(tmp_path: Path) -> None:
