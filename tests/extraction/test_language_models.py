@@ -292,9 +292,9 @@ def test_settings_as_document_c_has_them(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         ("openai:gpt-4.1-mini", "set OPENAI_API_KEY"),
         ("openai", "has no name"),
-        ("cohere:x", "no language model provider 'cohere'"),
+        ("cohere:x", "unknown language model provider 'cohere'"),
         ({"provider": "openai", "model": "m", "api_key": KEY, "topp": 1}, "no setting 'topp'"),
-        ({"provider": "qdrant", "model": "m"}, "no language model provider 'qdrant'"),
+        ({"provider": "qdrant", "model": "m"}, "unknown language model provider 'qdrant'"),
         ({"model": "m", "api_key": "${NOT_SET}"}, "NOT_SET is not set"),
         ({"model": "m", "api_key": KEY, "temperature": 3}, "temperature is 3"),
         ({"model": "m", "api_key": KEY, "max_tokens": 0}, "max_tokens is 0"),

@@ -228,7 +228,7 @@ async def drive_the_prompt(client: Client) -> None:
         assert "Zoë" in await prompted(client, **given)
     assert "raise token_budget" in await prompted(client, token_budget="10")
     for name, arguments, says in [
-        ("nonsense", {}, "no prompt 'nonsense'"),
+        ("nonsense", {}, "unknown prompt 'nonsense'"),
         ("scratchpad", {"token_budget": "many"}, "a whole number of tokens, not 'many'"),
         ("scratchpad", {"token_budget": "-1"}, "token_budget"),
         ("scratchpad", {"nonsense": "1"}, "no argument 'nonsense'"),
