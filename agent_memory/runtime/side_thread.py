@@ -35,11 +35,12 @@ class SideThread:
 
         Where no thread can be started, that function computes it.
         """
-        if self._pool is None:
-            from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - takes 6 ms
-
-            self._pool = ThreadPoolExecutor(1, thread_name_prefix="agent-memory-side")
         try:
+            if self._pool is None:
+                # It takes 6 ms, and cannot be imported once the main thread has ended.
+                from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415
+
+                self._pool = ThreadPoolExecutor(1, thread_name_prefix="agent-memory-side")
             return self._pool.submit(compute, *values).result
         except RuntimeError:  # too many threads, or shutdown
             self._pool = None  # what it did not begin would stay in its queue

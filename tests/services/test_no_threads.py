@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,3 +62,28 @@ def test_an_import_computes_its_fingerprints_itself(root: Path, tmp_path: Path) 
         stored = engine_of(memory).fingerprints.of_rows(range(1, 1_001))
         assert engine_of(memory).fingerprints.is_complete()
     assert list(stored.values()) == [fingerprint_of(text, None, None) for text in texts]
+
+
+@pytest.mark.parametrize(
+    "begin",
+    ["threading.Thread(target=run).start()", "atexit.register(run)"],
+    ids=["thread", "exit"],
+)
+def test_an_import_that_outlives_the_main_thread_is_taken_in(
+    root: Path, tmp_path: Path, begin: str
+) -> None:
+    """The module that starts threads cannot be imported any more: the import failed."""
+    path = tmp_path / "in.jsonl"
+    path.write_text("".join(f'{{"content": "memory {n}"}}\n' for n in range(200)))
+    program = f"""
+import atexit, sys, threading
+from agent_memory import AgentMemory
+memory = AgentMemory("bob", root=sys.argv[1], embedder="none")
+def run():
+    print(memory.import_(sys.argv[2]).new)
+    memory.close()
+{begin}
+"""
+    command = [sys.executable, "-c", program, str(root), str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.stdout, done.stderr) == ("200\n", "")
