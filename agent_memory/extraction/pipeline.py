@@ -122,6 +122,7 @@ class ExtractionPipeline:
         related = [self._related(fact) for fact in extraction.facts]
         known_memories = {memory.id: memory for memories in related for memory in memories}
         corrections = self._port.corrections(list(known_memories)) if known_memories else {}
+        known_memories |= {memory.id: memory for memory in corrections.values()}
         # With nothing to compare them with, all facts are new: no model need be asked.
         plan = decide(
             extraction.facts,
@@ -181,9 +182,11 @@ class ExtractionPipeline:
         compared = []
         for memory in memories:
             newer = corrections.get(memory.id)
-            is_corrected = newer is not None and (moment is None or moment > _last_said(newer))
+            correction = None
+            if newer is not None and (moment is None or moment > _last_said(newer)):
+                correction = RelatedMemory(newer.id, newer.content, _last_said(newer))
             compared.append(
-                RelatedMemory(memory.id, memory.content, _last_said(memory), is_corrected)
+                RelatedMemory(memory.id, memory.content, _last_said(memory), correction)
             )
         return compared
 

@@ -58,14 +58,14 @@ class Extraction:
 class RelatedMemory(NamedTuple):
     """A memory that may be related to a fact: its id, what it says, when it was learned.
 
-    ``is_corrected`` is whether something that may replace it was said before the fact: then a fact
-    that says the same as the memory is news.
+    ``correction`` is the newest memory that may replace it, if that was said before the fact: then
+    a fact that says the same as the memory is news.
     """
 
     id: str
     text: str
     at: datetime | None = None
-    is_corrected: bool = False
+    correction: RelatedMemory | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -143,3 +143,73 @@ def test_what_it_corrects_is_read_anew_from_an_export(
         copy.import_(tmp_path / "all.jsonl", format="store")
         assert asked(copy) == asked(memory)
         assert add(copy, clock, BERGEN) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "correction", "again"),
+    [
+        ("I smoke.", "I quit smoking.", "I smoke again."),
+        ("I work at Siemens.", "I quit Siemens.", "I work at Siemens again."),
+        ("We use Postgres.", "We switched to MySQL.", "We use Postgres."),
+        ("Ich wohne in Berlin.", "Ich bin nach Hamburg gezogen.", "Ich wohne wieder in Berlin."),
+    ],
+)
+def test_the_correction_is_asked_about_although_no_rule_sees_a_conflict_with_it(
+    memory: AgentMemory, clock: Clock, first: str, correction: str, again: str
+) -> None:
+    for text in (first, correction, again):
+        assert add(memory, clock, text) == [text]
+    assert asked(memory) == [(first, correction), (correction, again)]
+    for _ in range(2):  # the whole conversation, once more
+        assert add(memory, clock, first, correction, again) == []
+
+
+def test_a_correction_of_something_else_is_not_asked_about(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    for text in ("I smoke.", "I quit smoking.", "I smoke if I am drunk.", "Ann smokes again."):
+        add(memory, clock, text)
+    assert asked(memory) == [("I smoke.", "I quit smoking.")]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["I am 34 years old.", "I am 35 years old."],
+        ["I weigh 80 kg.", "I weigh 78 kg.", "I weigh 80 kg."],
+        ["My name is Jon.", "My name is John, not Jon."],
+        ["I like tea.", "I love tea."],
+        [
+            "The deadline is Friday.",
+            "The deadline moved to Monday.",
+            "The deadline is Friday again.",
+        ],
+    ],
+)
+@pytest.mark.parametrize("window", [2, 100])
+def test_what_was_surely_replaced_does_not_come_back(
+    memory: AgentMemory, clock: Clock, texts: list[str], window: int
+) -> None:
+    for end in range(1, len(texts) + 1):
+        add(memory, clock, *texts[max(0, end - window) : end])
+    stored = sorted(each.content for each in memory.list_recent())
+    assert texts[-1] in stored
+    assert texts[-2] not in stored
+    for _ in range(2):
+        assert add(memory, clock, *texts[-window:]) == []
+        assert sorted(each.content for each in memory.list_recent()) == stored
+
+
+def test_what_is_replaced_by_something_new_is_kept(memory: AgentMemory, clock: Clock) -> None:
+    add(memory, clock, "I am 33 years old.")
+    add(memory, clock, "I am 34 years old.", "I am 35 years old.")
+    assert [review.content for review in memory.reviews()] == ["I am 34 years old."]
+
+
+def test_a_memory_is_not_asked_about_for_what_says_the_same(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    npm, yarn = "Use npm instead of yarn.", "Use yarn instead of npm."
+    for text in (npm, yarn, npm):
+        add(memory, clock, text)
+    assert asked(memory) == [(npm, yarn), (yarn, npm)]

@@ -251,6 +251,16 @@ def conflict(new: Reading, old: Reading) -> Conflict | None:
     return _of_denial(new, old) or _of_correction(new, old)
 
 
+def says_alike(new: Reading, old: Reading) -> bool:
+    """Return whether two texts say the same but for words such as "again"; neither is unsure."""
+    content = new.stems - _SIGNS
+    if not content or content != old.stems - _SIGNS:
+        return False
+    is_certain = not (new.change.is_unreal or new.change.is_guessed or new.change.is_beside)
+    is_same = (new.speaker, new.owner) == (old.speaker, old.owner)
+    return is_certain and is_same and new.change.is_negated == old.change.is_negated
+
+
 # Values ---------------------------------------------------------------------------------------
 
 

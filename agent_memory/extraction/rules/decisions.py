@@ -19,7 +19,13 @@ from heapq import nlargest
 from typing import Final
 
 from agent_memory.extraction.decision_checks import DecisionChecks
-from agent_memory.extraction.rules.conflicts import Reading, conflict, read
+from agent_memory.extraction.rules.conflicts import (
+    Conflict,
+    Reading,
+    conflict,
+    read,
+    says_alike,
+)
 from agent_memory.extraction.rules.statements import (
     Statement,
     same_value,
@@ -50,6 +56,7 @@ _COMPARED: Final = 25
 """The new facts that a fact is compared with: the last so many, and so many with the same words."""
 _OF_A_WORD: Final = 200
 """Of the facts with the same word, so many of the last are considered."""
+_REPLACED: Final = "the conversation itself replaces it, by what is known already"
 _LIKES: Final = re.compile(r"^(\w+) (?:like|enjoy)s?\b", re.IGNORECASE)
 _LOVES: Final = re.compile(r"^(\w+) (?:love|adore)s?\b", re.IGNORECASE)
 
@@ -66,14 +73,20 @@ def decide_by_rules(
 def apply_rules(checks: DecisionChecks, places: Sequence[int]) -> None:
     """Decide about the facts at some positions."""
     checks.related = _as_this_conversation_ends(checks, places)
+    replaced = _replaced_by_known(checks, places)
     # If several facts have a value for the same memory, the last one wins.
     changes: dict[str, int] = {}
     for place in places:
-        if (change := _change(checks, place)) is not None:
+        if (same := _same(checks, place)) is not None:
+            changes.pop(same.id, None)  # what changes it is not said last
+        elif place not in replaced and (change := _change(checks, place)) is not None:
             changes[change[0].id] = place
     earlier = EarlierFacts()
     for place in places:
-        if _decide(checks, place, changes, earlier):
+        if place in replaced:
+            text = checks.facts[place].text
+            checks.note(NONE, [place], text, confidence=1.0, reasoning=_REPLACED)
+        elif _decide(checks, place, changes, earlier):
             checks.new_ids[place] = earlier.take(checks.facts[place].text)
 
 
@@ -109,6 +122,31 @@ def _decide(
     return True
 
 
+def _replaced_by_known(checks: DecisionChecks, places: Sequence[int]) -> set[int]:
+    """Return the facts that this conversation itself surely replaces by what is known already.
+
+    "I am 34", and later "I am 35", which replaced it in the memory when that was said: when the
+    conversation is added again, 34 neither replaces 35 nor is stored beside it.
+    """
+    replaced: set[int] = set()
+    if len(places) < 2:
+        return replaced
+    later = EarlierFacts()
+    for place in reversed(places):
+        text = checks.facts[place].text
+        if _same(checks, place) is None:
+            if not any(_surely_replaces(other.text, text) for other in later.related(text)):
+                continue  # new, and perhaps still so
+            replaced.add(place)
+        later.take(text)
+    return replaced
+
+
+def _surely_replaces(text: str, other: str) -> bool:
+    against = conflict(read(text), read(other))
+    return (against is not None and against.is_sure) or _says_it_more(text, other)
+
+
 def _as_this_conversation_ends(
     checks: DecisionChecks, places: Sequence[int]
 ) -> list[Sequence[RelatedMemory]]:
@@ -121,7 +159,7 @@ def _as_this_conversation_ends(
         place
         for place in places
         for memory in related[place]
-        if memory.is_corrected and _says_the_same(memory.text, checks.facts[place].text)
+        if memory.correction is not None and _says_the_same(memory.text, checks.facts[place].text)
     ]
     if not again:
         return related
@@ -129,14 +167,18 @@ def _as_this_conversation_ends(
     last: dict[str, int] = {}
     for place, fact in enumerate(checks.facts):
         conversation.take(fact.text)
-        last[fact.text] = place
+        last[_form(fact.text)] = place
     for place in again:
         text = checks.facts[place].text
-        if any(
-            last[other.text] > place and conflict(read(other.text), read(text)) is not None
+        is_corrected_later = any(
+            last[_form(other.text)] > place and conflict(read(other.text), read(text)) is not None
             for other in conversation.related(text)
-        ):
-            related[place] = [memory._replace(is_corrected=False) for memory in related[place]]
+        ) or any(
+            memory.correction is not None and last.get(_form(memory.correction.text), -1) > place
+            for memory in related[place]
+        )
+        if is_corrected_later:
+            related[place] = [memory._replace(correction=None) for memory in related[place]]
     return related
 
 
@@ -144,7 +186,7 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
     """Return a memory that says a fact already, and that nothing changes or may have corrected."""
     fact = checks.facts[place].text
     for memory in checks.related[place]:
-        is_open = memory.is_corrected or checks.is_touched(memory)
+        is_open = memory.correction is not None or checks.is_touched(memory)
         if not is_open and _says_the_same(memory.text, fact):
             return memory
     return None
@@ -205,9 +247,13 @@ def _ask(
     """
     fact = checks.facts[place]
     asked = False
-    for memory in related:
+    refuted = _refuted(fact.text, related)
+    for memory in {memory.id: memory for memory in (*related, *refuted)}.values():
         against = conflict(read(fact.text), earlier.read(memory.text))
-        if against is None or memory.id in changes or checks.is_touched(memory):
+        if against is None and memory in refuted:
+            against = Conflict("what it may have corrected is said again")
+        is_left = memory.id in changes or checks.is_touched(memory)
+        if against is None or is_left or _says_the_same(memory.text, fact.text):
             continue
         if against.is_of_any and asked:
             continue
@@ -222,6 +268,16 @@ def _ask(
         )
         asked = True
     return asked
+
+
+def _refuted(fact: str, related: Sequence[RelatedMemory]) -> list[RelatedMemory]:
+    """Return the corrections of what a fact says again: "I quit smoking" by "I smoke again"."""
+    return [
+        memory.correction
+        for memory in related
+        if memory.correction is not None
+        and (_says_the_same(memory.text, fact) or says_alike(read(fact), read(memory.text)))
+    ]
 
 
 def _says_it_more(text: str, other: str) -> bool:
