@@ -42,6 +42,14 @@ def read(text: str) -> list[str]:
         ("I don't like tea anymore", ["DELETE USER_ID likes tea"]),
         ("I am no longer allergic to nuts", ["DELETE USER_ID is_allergic_to nuts"]),
         ("Bob quit his job at Acme", ["DELETE Bob works_at Acme"]),
+        ("No, I live in Bergen.", ["ADD USER_ID lives_in Bergen"]),
+        ("No wait, I live in Bergen, not Oslo.", ["ADD USER_ID lives_in Bergen"]),
+        ("I speak French and German.", ["ADD USER_ID speaks French", "ADD USER_ID speaks German"]),
+        ("Ann speaks Swiss German, Thai, and Lao fluently",
+         ["ADD Ann speaks Swiss German", "ADD Ann speaks Thai", "ADD Ann speaks Lao"]),
+        ("I speak English and Ann speaks Dutch", ["ADD USER_ID speaks English"]),
+        ("I no longer speak German", ["DELETE USER_ID speaks German"]),
+        ("I don't speak German anymore", ["DELETE USER_ID speaks German"]),
     ],
 )  # fmt: skip
 def test_what_is_said_plainly_is_read(text: str, wanted: list[str]) -> None:
@@ -51,7 +59,8 @@ def test_what_is_said_plainly_is_read(text: str, wanted: list[str]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "I don't like tea", "Do you like tea?", "If I lived in Rome I would like it",
+        "I don't like tea", "I live in Oslo, not any more", "Do you like tea?",
+        "If I lived in Rome I would like it",
         "I might like tea", "I think Bob lives in Rome", "I used to live in Oslo",
         "She likes tea", "They live in Rome", "Everyone loves Raymond", "The team likes Python",
         "I like it", "I like to swim", "I love how you did that", "I love your dress",

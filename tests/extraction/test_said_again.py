@@ -213,3 +213,14 @@ def test_a_memory_is_not_asked_about_for_what_says_the_same(
     for text in (npm, yarn, npm):
         add(memory, clock, text)
     assert asked(memory) == [(npm, yarn), (yarn, npm)]
+
+
+@pytest.mark.parametrize(
+    "correction", ["No, I live in Bergen.", "Sorry, I live in Bergen, not Oslo."]
+)
+def test_a_correction_moves_the_edge_too(
+    memory: AgentMemory, clock: Clock, correction: str
+) -> None:
+    for text in ("I live in Oslo.", correction):
+        add(memory, clock, text)
+    assert homes(memory) == ["Bergen"]

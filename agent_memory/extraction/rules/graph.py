@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agent_memory.extraction.rules.statements import speaker_and_text
+from agent_memory.extraction.rules.statements import said_behind_opening, speaker_and_text
 from agent_memory.models.graph import (
     USER_NAME,
     EdgeView,
@@ -49,6 +49,9 @@ _NAME: Final = (
     r"(?P<what>[A-Z0-9][\w.&\u2019'-]*(?: (?:(?:of|de|la|the|and|&) )?[A-Z0-9][\w.&'-]*){0,4})"
 )
 _THING: Final = r"(?P<what>\S.*)"
+_LANGUAGE: Final = r"[A-Z][\w-]*(?: [A-Z][\w-]*)*"
+# "I speak English and Ann speaks Dutch" ends before Ann.
+_LANGUAGES: Final = rf"(?P<what>{_LANGUAGE}(?:(?:, and |, | and ){_LANGUAGE}\b(?! [a-z]+s\b))*)"
 _NAMED: Final = rf"(?:named|called) {_NAME}"
 _KINDS: Final = "|".join(_KIN)
 
@@ -72,7 +75,7 @@ _FORMS: Final = tuple(
         (rf"{_WHO}{_ADVERB} works? as (?:an? )?{_THING}", "works_as"),
         (rf"{_WHO}{_BE}{_ADVERB} married to {_NAME}", "is_married_to"),
         (rf"{_WHO}{_BE}{_ADVERB} planning a trip to (?:the )?{_NAME}", "plans_trip_to"),
-        (rf"{_WHO}{_ADVERB} speaks? {_NAME}", "speaks"),
+        (rf"{_WHO}{_ADVERB} speaks? {_LANGUAGES}", "speaks"),
         (rf"{_WHO}{_ADVERB} ha(?:ve|s) an? (?:\w+ )?(?P<kin>{_KINDS}) {_NAMED}", ""),
         (rf"(?P<who>[Mm]y) (?P<kin>{_KINDS}){_APOSTROPHE}s name is {_NAME}", ""),
         (rf"(?P<who>[Mm]y) (?P<kin>{_KINDS}) is (?:named|called) {_NAME}", ""),
@@ -81,11 +84,13 @@ _FORMS: Final = tuple(
 )
 _NO_LONGER: Final = re.compile(
     rf"{_WHO}(?:{_BE})? no longer (?P<verb>likes?|loves?|enjoys?|prefers?|lives? in"
-    rf"|works? (?:at|for)|living in|working (?:at|for)|married to|allergic to) (?:the )?{_THING}"
+    rf"|speaks?|works? (?:at|for)|living in|working (?:at|for)|married to|allergic to) (?:the )?"
+    rf"{_THING}"
 )
 _ANY_MORE: Final = re.compile(
     rf"{_WHO} do(?:es)?(?: not|n{_APOSTROPHE}t)"
-    r" (?P<verb>like|love|enjoy|live in|work (?:at|for)) (?:the )?(?P<what>\S.*?) any ?more\b.*"
+    r" (?P<verb>like|love|enjoy|speak|live in|work (?:at|for)) (?:the )?"
+    r"(?P<what>\S.*?) any ?more\b.*"
 )
 _QUIT: Final = re.compile(
     rf"{_WHO}{_ADVERB} quit (?:my|his|her|their|the) job at (?:the )?{_NAME}.*"
@@ -106,6 +111,8 @@ _CUT: Final = re.compile(
     r"|that|where|as|such as|like|after|before|with|for|from|than|over|more|and (?:I|he|she|we|they"
     r"|my|it|am|is|has|have|works?|lives?|likes?|loves?|hates?|enjoys?|prefers?|plans?))\b"
 )
+# "In Rome, not Oslo" is in Rome; "in Rome, not any more" is not.
+_INSTEAD_OF: Final = re.compile(rf", (?:and )?not (?:the |in |at |for )?{_NAME}$")
 _TAIL: Final = re.compile(
     r"\s(?:a lot|very much|so much|too|now|these days|again|right now|currently|as well|lately"
     r"|at the moment|nowadays|any ?more|the most|best|in general|last \w+|next \w+|this \w+"
@@ -159,11 +166,13 @@ def _read(sentence: str, speaker: str) -> Iterator[tuple[GraphAction, str, str, 
     line = sentence.rstrip(" .!")
     if len(line) > 300 or is_supposed(line) or _UNSURE.search(line):
         return
+    line = said_behind_opening(line)
     for pattern in (_NO_LONGER, _ANY_MORE, _QUIT):
         if match := pattern.fullmatch(line):
             verb = match.groupdict().get("verb") or "work at"
             yield from _updates(GraphAction.DELETE, match, _verb(verb), speaker)
             return
+    line = _INSTEAD_OF.sub("", line)
     if is_denied(line):
         return
     for pattern, relationship in _FORMS:
@@ -211,7 +220,9 @@ def _subject(who: str, speaker: str) -> str | None:
 def _targets(what: str, relationship: str) -> Iterator[str]:
     """Yield the things that an end names: one, or those of a list; nothing if that is unsure."""
     cut = _CUT.search(what) if relationship in _TASTES or relationship == "works_as" else None
-    if cut is not None and cut[0].startswith(",") and _is_list(what):
+    if relationship == "speaks":
+        parts = re.split(r", (?:and )?| and ", what)
+    elif cut is not None and cut[0].startswith(",") and _is_list(what):
         parts = re.split(r",\s*(?:and\s+)?|\s+and\s+", what)
     else:
         parts = _split(what[: cut.start()] if cut else what)
