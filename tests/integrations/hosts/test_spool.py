@@ -253,14 +253,14 @@ def test_doctor_tells_what_waits(
     assert run(["--root", str(root), "--agent", "bob", "doctor", "--json"]) == 6
     report: dict[str, Any] = json.loads(capsys.readouterr().out)["data"]
     assert report["waiting"] == 1
-    (problem,) = [each for each in report["problems"] if "wait to be stored" in each["problem"]]
+    (problem,) = [each for each in report["problems"] if "waiting to be stored" in each["problem"]]
     assert problem["problem"].startswith(
         "1 texts captured by hooks are waiting to be stored, since 20"
     )
     assert "agent-memory --agent bob recent stores them" in problem["advice"]
     claim = Spool(str(root / "bob")).claim()  # somebody is storing them
     run(["--root", str(root), "--agent", "bob", "doctor", "--json"])
-    assert "wait to be stored" not in capsys.readouterr().out
+    assert "waiting to be stored" not in capsys.readouterr().out
     assert claim is not None
     os.close(claim)
 

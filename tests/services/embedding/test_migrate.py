@@ -368,7 +368,7 @@ def test_a_vector_that_was_damaged_meanwhile_stops_the_move(
 ) -> None:
     last = move_with_damage(full, damage, visitor)
     assert last.status == "failed"
-    assert "not right" in last.errors[-1]
+    assert "the new vectors are wrong" in last.errors[-1]
     assert full.info().storage_backend == "file"
     assert full.search("number7")[0].memory.id == "mem-7"
     full.check(repair=True)

@@ -523,9 +523,9 @@ def test_an_address_that_cannot_be_is_refused(query: str, message: str) -> None:
 
 def test_a_file_is_no_database_and_a_database_no_file(schemas: Schemas) -> None:
     url = schemas.url("own")
-    with pytest.raises(ConfigurationError, match="no file"):
+    with pytest.raises(ConfigurationError, match="not a file"):
         AgentMemory.open(url)
     with AgentMemory("bob", root=url) as memory:
         assert memory.location.endswith("(agent bob)")
-        with pytest.raises(ConfigurationError, match="no file"):
+        with pytest.raises(ConfigurationError, match="not a file"):
             _ = memory.path

@@ -149,7 +149,7 @@ def test_add_follows_vector_store_unless_the_command_names_a_root(
 
 
 REFUSED = [
-    ({"connection_string": None}, "must name a database, as postgresql://user@host/database"),
+    ({"connection_string": None}, "must name a database, such as postgresql://user@host/database"),
     ({"connection_string": f"mysql://ann:{SECRET}@x/y"}, "must name a database"),
     ({"connection_string": "${NO_SUCH}"}, "the environment variable NO_SUCH is not set"),
     ({"host": "db.local"}, "vector_store.host is 'db.local'"),
@@ -158,7 +158,7 @@ REFUSED = [
     ({"api_key": SECRET}, "vector_store.api_key is set"),
     ({"distance_metric": "euclidean"}, "vector_store.distance_metric is 'euclidean'"),
     ({"vector_size": 1536}, "vector_store.vector_size is 1536, and embedder.dimensions 256"),
-    ({"collection_name": "My Memories"}, "schema='My Memories' cannot be"),
+    ({"collection_name": "My Memories"}, "schema='My Memories' is invalid"),
     ({"collection_name": "team"}, "vector_store.collection_name is 'team', and the"),
     ({"provider": "chroma"}, "vector_store.provider: Input should be 'qdrant', 'pgvector'"),
 ]
