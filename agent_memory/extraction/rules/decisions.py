@@ -217,9 +217,9 @@ def _is_held(text: str, known: Statement, stated: Statement) -> bool:
 
 
 def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, str] | None:
-    """Return the memory that a fact surely replaces, the confidence, and the reason."""
+    """Return what a fact that no memory says surely replaces, how sure that is, and why."""
     fact = checks.facts[place].text
-    if is_request_to_forget(fact) or _same(checks, place) is not None:
+    if is_request_to_forget(fact):
         return None
     for memory in checks.related[place]:
         if checks.is_touched(memory):
