@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -117,6 +117,7 @@ class ExtractionPipeline:
         """Extract the facts, compare each with what is known, and decide."""
         request = self._request
         extraction = extract(self._messages, request.model, prompt=request.extraction_prompt)
+        extraction = replace(extraction, facts=self._in_order(extraction.facts))
         # A provider that failed is not waited for again.
         model = None if extraction.has_failed else request.model
         related = [self._related(fact) for fact in extraction.facts]
@@ -157,6 +158,18 @@ class ExtractionPipeline:
             result.decisions = self._with_graph(result.decisions)
         result.problems = [*extraction.problems, *plan.problems, *self._problems]
         return result
+
+    def _in_order(self, facts: Sequence[Fact]) -> list[Fact]:
+        """Return facts in the order in which they were said: messages may come newest first.
+
+        Facts of undated messages stay behind the one before them.
+        """
+        order: list[tuple[datetime, int]] = []
+        last = datetime.min.replace(tzinfo=UTC)
+        for place, fact in enumerate(facts):
+            last = self._moment([fact]) or last
+            order.append((last, place))
+        return [facts[place] for _, place in sorted(order)]
 
     def _related(self, fact: Fact) -> list[Memory]:
         """Return the memories most related to a fact, only of its user and run.

@@ -224,3 +224,23 @@ def test_a_correction_moves_the_edge_too(
     for text in ("I live in Oslo.", correction):
         add(memory, clock, text)
     assert homes(memory) == ["Bergen"]
+
+
+def test_messages_that_come_newest_first_are_read_in_their_order(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    """What replaced a known age was dropped: the older message behind it says what was known."""
+    older, newer = "2026-01-01T09:00:00Z", "2026-02-01T09:00:00Z"
+    add(memory, clock, "I am 35 years old.", at=[older])
+    add(memory, clock, "I am 36 years old.", "I am 35 years old.", at=[newer, older])
+    assert [each.content for each in memory.list_recent()] == ["I am 36 years old."]
+
+
+def test_what_is_asked_for_comes_right_behind_its_newest_correction(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    """All corrections of corrections came before it, and it was not among the first ten."""
+    add(memory, clock, *(f"I like sushi number {number}." for number in range(40)))
+    assert len(memory.reviews()) > 20
+    hits = memory.search("I like sushi number 3.", user_id="alice", limit=3)
+    assert "I like sushi number 3." in [hit.memory.content for hit in hits]

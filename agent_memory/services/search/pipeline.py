@@ -293,8 +293,10 @@ def _with_newer_first(
     hits = {hit.row_id: hit for hit in order}
     placed: dict[int, RankedHit] = {}
     for hit in order:
-        for row_id in reversed(list(_followed(newer_of, hit.row_id))):
-            if row_id in placed or newer[row_id].id not in passed:
+        chain = [row for row in _followed(newer_of, hit.row_id) if newer[row].id in passed]
+        # Only its end: of 29 corrections before it, an exact match would be the 30th hit.
+        for row_id in chain[-1:]:
+            if row_id in placed:
                 continue
             own = hits.get(row_id) or hit._replace(candidate=hit.candidate._replace(row_id=row_id))
             placed[row_id] = own._replace(
