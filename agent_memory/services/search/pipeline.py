@@ -294,10 +294,9 @@ def _with_newer_first(
     placed: dict[int, RankedHit] = {}
     for hit in order:
         chain = [row for row in _followed(newer_of, hit.row_id) if newer[row].id in passed]
-        # Only its end: of 29 corrections before it, an exact match would be the 30th hit.
-        for row_id in chain[-1:]:
-            if row_id in placed:
-                continue
+        # Only its end: with 29 corrections before it, an exact match would be the 30th hit.
+        row_id = chain[-1] if chain else None
+        if row_id is not None and row_id not in placed:
             own = hits.get(row_id) or hit._replace(candidate=hit.candidate._replace(row_id=row_id))
             placed[row_id] = own._replace(
                 relative=max(own.relative, hit.relative),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -677,3 +680,23 @@ def test_the_word_as_it_is_asked_comes_before_its_other_way(memory: AgentMemory)
     memory.store_many({"content": text} for text in ("The app is slow", "The application is slow"))
     found = [hit.memory.content for hit in memory.search("application")]
     assert found == ["The application is slow", "The app is slow"]
+
+
+def test_what_a_word_was_found_as_is_the_same_in_each_process(root: Path) -> None:
+    """ "doc" was found as "document" or "documentation", by the order of a set."""
+    with AgentMemory("bob", root=root) as memory:
+        memory.store_many(
+            [{"content": "Read the documentation."}, {"content": "She documented it."}]
+        )
+    program = """
+import sys
+from agent_memory import AgentMemory
+with AgentMemory("bob", root=sys.argv[1]) as memory:
+    print([hit.score.variants for hit in memory.search("doc", explain=True)])
+"""
+    answers = set()
+    for seed in ("1", "3"):
+        command = [sys.executable, "-c", program, str(root)]
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        answers.add(subprocess.check_output(command, text=True, env=environment, timeout=60))
+    assert answers == {"[{'doc': 'documentation'}, {'doc': 'documentation'}]\n"}
