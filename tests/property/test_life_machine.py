@@ -29,6 +29,7 @@ from agent_memory import AgentMemory
 from agent_memory.integrations.anthropic_memory import AgentMemoryTool
 from agent_memory.integrations.langgraph import AgentMemoryStore
 from agent_memory.integrations.tools import MemoryTools
+from agent_memory.models.columns import ORIGINAL_CATEGORY
 from agent_memory.text.normalize import exact_form
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -289,7 +290,10 @@ class EveryWayIn(Life):
         skipped = {reason.partition(":")[0] for reason in report.skipped}
         assert skipped <= self.odd
         left_out = erased | skipped
-        self.held |= copy.deepcopy({k: v for k, v in missing.items() if k not in left_out})
+        restored = copy.deepcopy({k: v for k, v in missing.items() if k not in left_out})
+        for fields in restored.values():  # the rollback file has the category that a repair moved
+            fields["category"] = fields["metadata"].pop(ORIGINAL_CATEGORY, fields["category"])
+        self.held |= restored
         if self.odd:  # they are mended, as by a repair
             with self.opened() as memory:
                 self.held |= {key: held_by(memory)[key] for key in self.odd & self.held.keys()}
