@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Final
 
+from agent_memory.runtime.package_files import PACKAGE
 from agent_memory.services.search.vocabulary import MOST_ALTERNATIVES, Alternatives, Vocabulary
 from agent_memory.storage.records import Alternative, Term
 from agent_memory.text.word_forms import (
@@ -82,12 +84,14 @@ def corrections(
     unknown: Sequence[Term],
     asked_words: Collection[str],
     *,
-    has_compounds: bool = False,
+    is_english: bool,
+    has_compounds: bool,
 ) -> Alternatives:
     """Return the words of the vocabulary that unknown words may have meant.
 
     A word in ``asked_words`` is no correction of another: "Java and JavaScript" means both.
-    ``has_compounds`` is whether the store is in a language that writes compounds as one word.
+    ``is_english`` is whether the query is in English, as far as that is known, ``has_compounds``
+    whether the store is in a language that writes compounds as one word.
     """
     misspelt = [term for term in unknown if len(term.written) >= SHORTEST_MISSPELT]
     short = [term for term in unknown if len(term.written) < SHORTEST_MISSPELT]
@@ -112,6 +116,7 @@ def corrections(
             term,
             meant_by[term.word],
             counts,
+            is_english=is_english,
             may_be_part=has_compounds and is_plain(term.written),
         )
         for term in corrected
@@ -125,6 +130,7 @@ def _meant_instead(
     meant: Mapping[str, list[str]],
     counts: Mapping[str, int],
     *,
+    is_english: bool,
     may_be_part: bool,
 ) -> tuple[Alternative, ...]:
     """Return what an unknown word most likely meant, among the words of the store."""
@@ -134,7 +140,7 @@ def _meant_instead(
     shortest = SHORTEST_OF_COMPOUND if may_be_part else SHORTEST_SHORTENED
     beginning = form.removesuffix("e") if may_be_part and len(form) > shortest else form
     longer = [token for token in counts if token.startswith(beginning)]
-    chosen = _written(vocabulary, near, counts, MISSPELT)
+    chosen = _meant_for(vocabulary, term, near, counts, is_english=is_english)
     if not chosen:
         chosen = _names_from(vocabulary, form, longer, counts)
     if not chosen and len(beginning) >= shortest:
@@ -142,8 +148,44 @@ def _meant_instead(
         chosen = _written(vocabulary, unstemmed, counts, SHORTENED)
     if not chosen and len(form) >= SHORTEST_TWICE_MISSPELT:
         near = _within_two(vocabulary, term, counts)
-        chosen = _written(vocabulary, near, counts, MISSPELT)
+        chosen = _meant_for(vocabulary, term, near, counts, is_english=is_english)
     return chosen
+
+
+def _meant_for(
+    vocabulary: Vocabulary,
+    term: Term,
+    near: Mapping[str, Iterable[str]],
+    counts: Mapping[str, int],
+    *,
+    is_english: bool,
+) -> tuple[Alternative, ...]:
+    """Return the words near an unknown one that may have been meant by it.
+
+    For a word of English these are names alone: "snakes" does not mean "snacks", but "brian" may
+    mean "Bryan".
+    """
+    chosen = _written(vocabulary, near, counts, MISSPELT)
+    may_be_correct = is_english and bool(chosen) and not term.is_name
+    if may_be_correct and term.written.lower() in _english_words():
+        return tuple(each for each in chosen if _is_name(vocabulary, each))
+    return chosen
+
+
+@cache
+def _english_words() -> frozenset[str]:
+    """Return the commonest words of Wikipedia and of books: MiniLM's vocabulary, without accents.
+
+    It has pieces of words too, which begin with "##".
+    """
+    path = PACKAGE.joinpath("embeddings", "bert_vocabulary.txt")
+    return frozenset(path.read_text("utf-8").split())
+
+
+def _is_name(vocabulary: Vocabulary, alternative: Alternative) -> bool:
+    """Return whether a word is always capitalized in the newest memories that have it."""
+    words = vocabulary.names(alternative.words[0], alternative.written)
+    return bool(words) and all(word[0].isupper() for word in words)
 
 
 def _names_from(

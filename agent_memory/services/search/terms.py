@@ -151,6 +151,7 @@ def _varied(
         vocabulary,
         [term for term in variable if term.word in unmatched],
         {term.word for term in terms},
+        is_english=language == "english" or languages == {"english"},
         has_compounds=has_compounds,
     )
     if has_compounds:

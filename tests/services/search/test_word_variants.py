@@ -398,6 +398,30 @@ def test_stems_that_are_near_are_no_misspellings(tmp_path: Path, text: str, quer
 
 
 @pytest.mark.parametrize(
+    ("query", "is_answer"),
+    [
+        ("what about the snakes", False),  # a word itself, no misspelt one
+        ("what about the snakcs", True),
+        ("how is the desert", False),
+        ("how is the dessrt", True),
+        ("when did brian move", True),  # a name, which people write as they hear it
+        ("what did phillip order", True),
+    ],
+)
+def test_a_word_of_english_is_corrected_only_to_a_name(
+    tmp_path: Path, query: str, is_answer: bool
+) -> None:
+    texts = ["Snacks are in the drawer", "We had the snacks then", "The dessert was a pie"]
+    with stored(tmp_path, [*texts, "In May Bryan moved", "We saw Philip order tea"]) as memory:
+        assert bool(first(memory, query)) is is_answer
+
+
+def test_a_word_of_english_may_be_misspelt_in_another_language(tmp_path: Path) -> None:
+    with stored(tmp_path, GERMAN) as memory:
+        assert "Garten" in first(memory, "Was ist mit dem Garden und den Kindern?")
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "give Nate",  # "giveNate" would have the stem of "given"
