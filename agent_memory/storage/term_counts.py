@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -73,11 +74,11 @@ class TermCounter:
         )
         self._sought = self._words | self._other_words
 
-    def count(self, tokens: Sequence[str], unasked: WordCounts) -> WordCounts:
-        """Count the terms in a text of these words; ``unasked`` is the result if it has none."""
+    def count(self, tokens: Sequence[str], *, asks: bool) -> WordCounts:
+        """Count the terms in a text of these words; ``asks`` is whether it ends with a question."""
         stored = self._sought.intersection(tokens)
         if not (stored or self._prefixes):
-            return unasked
+            return _counts_of_none(len(tokens), asks=asks)
         count_of = tokens.count
         if len(stored) * len(tokens) > _COUNTED_APART:
             count_of = Counter(filter(stored.__contains__, tokens)).__getitem__
@@ -97,12 +98,13 @@ class TermCounter:
                     variants.setdefault(term.written, alternative.written)
             counts = dict(sorted(counts.items()))
         opens = bool(tokens) and tokens[0] in self._words
-        return WordCounts(counts, unasked.length, opens, unasked.asks, variants)
+        return WordCounts(counts, len(tokens), opens, asks, variants)
 
 
-def unasked_counts(tokens: Sequence[str], *, asks: bool) -> WordCounts:
-    """Return the counts of a text in which no term of a query occurs."""
-    return WordCounts(_NONE, len(tokens), opens=False, asks=asks)
+@lru_cache(maxsize=1_000)
+def _counts_of_none(length: int, *, asks: bool) -> WordCounts:
+    """Return the counts of a text in which no term of a query occurs: half of all that are read."""
+    return WordCounts(_NONE, length, opens=False, asks=asks)
 
 
 def _count(tokens: Sequence[str], alternative: Alternative) -> int:

@@ -28,7 +28,7 @@ from agent_memory.storage.postgres.tables import Table
 from agent_memory.storage.postgres.tables.memories import MemoryTable
 from agent_memory.storage.records import Alternative, Term, WordCounts
 from agent_memory.storage.sql import Condition
-from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks, unasked_counts
+from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks
 
 _PAGE: Final = 1_000
 """Memories whose words are computed at a time."""
@@ -215,8 +215,7 @@ class KeywordIndex(Table):
         counts: dict[int, WordCounts] = {}
         for row_id, tokens, ending, *columns in self._db.rows(_SELECT_WORDS, (list(row_ids),)):
             words = self._words(tokens, columns)
-            unasked = unasked_counts(words, asks=ending is not None and asks(ending))
-            counts[row_id] = count(words, unasked)
+            counts[row_id] = count(words, asks=ending is not None and asks(ending))
         return counts
 
     # Memories ---------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The keyword index (FTS5): terms of a query, and the memories that contain the rarest of them."""
 
 import sys
+from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -19,7 +20,7 @@ from agent_memory.storage.sqlite.filters import (
 from agent_memory.storage.sqlite.kept_rows import KeptRows
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
-from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks, unasked_counts
+from agent_memory.storage.term_counts import FEW_TEXTS, FewTexts, TermCounter, asks
 
 MOST_KEPT: Final = 16_000_000
 """The approximate size in bytes of texts and their words that are cached for the next search;
@@ -97,16 +98,10 @@ SELECT m.seq, m.content, m.tags, m.timestamp
 FROM memories AS m NOT INDEXED WHERE m.seq IN (SELECT value FROM json_each(?))"""
 
 
-class _KeptText(NamedTuple):
-    """The cached words of a memory, which are current as long as its row still equals ``source``.
-
-    ``unasked`` are its counts without any term; ``size`` is its approximate size in bytes.
-    """
-
-    source: Row
-    words: tuple[str, ...]
-    unasked: WordCounts
-    size: int
+_KeptText = tuple[Row, tuple[str, ...], bool, int]
+"""The row of a memory, its words, which are current as long as the row is the same, whether it ends
+with a question, and its approximate size in bytes. Plain tuples, as Python's garbage collector
+stops looking at those of plain values: with named ones it took a twelfth of a search of 100,000."""
 
 
 class _MatchQuery(NamedTuple):
@@ -123,7 +118,7 @@ class KeywordIndex(Table):
     def __init__(self, database: Database) -> None:
         super().__init__(database)
         self._memories = MemoryTable(database)
-        self._kept: dict[int, _KeptText] = {}
+        self._kept: OrderedDict[int, _KeptText] = OrderedDict()
         self._kept_size = 0
         self._current: KeptRows[int, _KeptText] = KeptRows(MOST_CURRENT)
         self._frequencies: KeptRows[str, int] = KeptRows(MOST_FREQUENCIES)
@@ -316,14 +311,14 @@ class KeywordIndex(Table):
         if others := set(row_ids).difference(current):
             current.update(self._texts(sorted(others)))
         count = TermCounter(terms).count
-        counts = {
-            row_id: count(text.words, text.unasked)
-            for row_id in row_ids
-            if (text := current.get(row_id)) is not None
-        }
+        counts = {}
+        for row_id in row_ids:
+            if (text := current.get(row_id)) is not None:
+                _, words, is_question, _ = text
+                counts[row_id] = count(words, asks=is_question)
         while self._kept_size > MOST_KEPT:
-            row_id = next(iter(self._kept))
-            self._kept_size -= self._kept.pop(row_id).size
+            row_id, (_, _, _, size) = self._kept.popitem(last=False)
+            self._kept_size -= size
             self._current.forget(row_id)
         return counts
 
@@ -332,17 +327,14 @@ class KeywordIndex(Table):
         kept = self._kept
         known = [row_id for row_id in row_ids if row_id in kept]
         sources = self._db.rows(_SELECT_SOURCES, (to_json(known),)) if known else []
-        texts = {
-            source[0]: text for source in sources if (text := kept[source[0]]).source == source
-        }
+        texts = {source[0]: text for source in sources if (text := kept[source[0]])[0] == source}
         for source, _, cut in self._cut_up([row_id for row_id in row_ids if row_id not in texts]):
             row_id, content, *_ = source
             words = tuple(map(sys.intern, cut))
             size = sys.getsizeof(content) + sys.getsizeof(words) + _SIZE_BESIDE
             former = kept.pop(row_id, None)
-            unasked = unasked_counts(words, asks=asks(content))
-            kept[row_id] = texts[row_id] = _KeptText(source, words, unasked, size)
-            self._kept_size += size - (former.size if former else 0)
+            kept[row_id] = texts[row_id] = (source, words, asks(content), size)
+            self._kept_size += size - (former[-1] if former else 0)
         return texts
 
     def _cut_up(self, row_ids: Sequence[int]) -> Iterable[tuple[Row, str, list[str]]]:
