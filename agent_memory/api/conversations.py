@@ -149,7 +149,9 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
     def approve(self, review_id: int) -> Memory:
         """Delete the memory under review and return it as it was; ``undo`` brings it back.
 
-        Raises ``ValidationError`` if there is no such review.
+        If only a part of it is contradicted, it is shortened to ``Review.remaining`` instead.
+
+        Raises ``ValidationError`` if there is no such review, or if the rest cannot be said.
         """
         check_whole_number("review_id", review_id, lowest=1)
         return self._store.decisions.approve(review_id, session_id=self.session_id)

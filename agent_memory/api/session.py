@@ -371,7 +371,7 @@ class SessionMemory(WithCheckedFlags):
         return self._own_reviews()
 
     def approve(self, review_id: int) -> Memory:
-        """Delete the memory under review and return it as it was."""
+        """Delete the memory under review, or shorten it, and return it as it was."""
         self._refuse_unless("delete")
         self._require_review(review_id)
         return self._shown(self._memory.approve(review_id))

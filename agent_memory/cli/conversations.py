@@ -84,7 +84,9 @@ def _follow_store(session: Session, settings: SystemConfig) -> None:
 
 
 @click.command()
-@click.option("--approve", type=click.IntRange(min=1), multiple=True, help="Delete the memory.")
+@click.option(
+    "--approve", type=click.IntRange(min=1), multiple=True, help="Delete what is contradicted."
+)
 @click.option("--dismiss", type=click.IntRange(min=1), multiple=True, help="Keep the memory.")
 @json_option
 @click.pass_obj
@@ -102,12 +104,16 @@ def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ..
             emit({"reviews": reviews}, text=reviews_text(reviews))
             return
         _refuse_unknown(memory, approve, dismiss)
-        deleted = [memory.approve(number) for number in approve]
+        approved = [memory.approve(number) for number in approve]
         kept = [memory.dismiss(number) for number in dismiss]
-    lines = [f"deleted {memory.id}" for memory in deleted] + [
-        f"kept {review.memory_id}" for review in kept
-    ]
-    emit({"deleted": deleted, "kept": kept}, text="\n".join(lines))
+        left = [memory.get(was.id) for was in approved]
+    shortened = [each for each in left if each is not None]
+    deleted = [was for was, each in zip(approved, left, strict=True) if each is None]
+    lines = [f"deleted {was.id}" for was in deleted]
+    lines += [f"shortened {each.id}: {each.content}" for each in shortened]
+    lines += [f"kept {review.memory_id}" for review in kept]
+    data = {"deleted": deleted, "shortened": shortened, "kept": kept}
+    emit(data, text="\n".join(lines))
 
 
 @click.command("delete-all")
@@ -161,15 +167,21 @@ def _refuse_unknown(
     memory: AgentMemory, approve: tuple[int, ...], dismiss: tuple[int, ...]
 ) -> None:
     """Refuse all decisions if one of them cannot be carried out."""
-    review_ids = {review.review_id for review in memory.reviews()}
+    reviews = {review.review_id: review for review in memory.reviews()}
     for number in (*approve, *dismiss):
-        if number not in review_ids:
+        if number not in reviews:
             message = f"there is no review {number}: nothing was decided; `review` lists them"
             raise ValidationError.of("review_id", message, number)
         if number in approve and number in dismiss:
             raise click.UsageError(
                 f"review {number} cannot be both approved and dismissed: choose one"
             )
+        if number in approve and reviews[number].remaining is None:
+            message = (
+                f"nothing was decided: of review {number}, only a part of the memory is"
+                " contradicted: update or delete the memory, or dismiss the review"
+            )
+            raise ValidationError.of("review_id", message, number)
 
 
 @contextlib.contextmanager

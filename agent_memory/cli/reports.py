@@ -183,6 +183,10 @@ def reviews_text(reviews: Sequence[Review]) -> str:
             lines.append(f"   contradicted by {review.replaced_by}")
         if review.reasoning:
             lines.append(f"   because: {review.reasoning}")
+        if review.remaining:
+            lines.append(f"   approving leaves: {review.remaining}")
+        elif review.remaining is None:
+            lines.append("   only a part of it is contradicted: update it yourself, or dismiss")
     return "\n".join(lines)
 
 

@@ -29,6 +29,7 @@ from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.search import SearchFilters
 from agent_memory.models.times import parse_time
 from agent_memory.text.sentences import sentences
+from agent_memory.text.speech_acts import is_request_to_forget
 
 RELATED: Final = 5
 """Memories that a model compares each fact with."""
@@ -267,6 +268,8 @@ class ExtractionPipeline:
         moment = self._moment(about)
         # What was said before the memory does not correct it: it is added beside it.
         is_earlier = target is not None and moment is not None and moment < _last_said(target)
+        if is_earlier and all(is_request_to_forget(fact.text) for fact in about):
+            return None
         if operation.event is OperationEvent.ADD or target is None or is_earlier:
             return Decision("ADD", memory, confidence=operation.confidence) if memory else None
         return Decision(

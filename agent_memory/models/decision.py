@@ -56,7 +56,9 @@ class Review(Record, frozen=True):
 
     ``review_id`` identifies the review when deciding it, ``content`` is what the memory says.
     ``replaced_by`` is the id of the contradicting memory, if there is one; ``confidence`` how
-    certain the contradiction was (0 to 1), ``reasoning`` why.
+    certain the contradiction was (0 to 1), ``reasoning`` why. ``remaining`` is what approving
+    leaves of the memory: nothing, if it is contradicted as a whole, and ``None`` if only a part of
+    it is, but the rest cannot be said without it. Then it can be dismissed, but not approved.
     """
 
     review_id: int
@@ -69,3 +71,4 @@ class Review(Record, frozen=True):
     session_id: str | None = None
     user_id: str | None = None
     run_id: str | None = None
+    remaining: str | None = ""

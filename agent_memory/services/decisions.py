@@ -81,7 +81,7 @@ class DecisionService(Service):
 
     def reviews(self) -> list[Review]:
         """Return the memories under review, oldest first."""
-        return self._engine.reviews.all()
+        return self._with_remaining(self._engine.reviews.all())
 
     def corrections(self, memory_ids: Sequence[str]) -> dict[str, Memory]:
         """Return the newest memory that may replace each of these, for those that have one."""
@@ -96,9 +96,9 @@ class DecisionService(Service):
 
     @repeated_if_undone
     def approve(self, review_id: int, *, session_id: str) -> Memory:
-        """Delete the memory under review, and return it as it was."""
+        """Delete the memory under review, or what is contradicted of it; return it as it was."""
         with self._unit_of_work.write() as now:
-            review = self._review(review_id)
+            (review,) = self._with_remaining([self._review(review_id)])
             memory = memory_of(self._engine, review.memory_id)
             if self._engine.reviews.is_stale(review_id):
                 message = (
@@ -106,8 +106,17 @@ class DecisionService(Service):
                     " memory"
                 )
                 raise ValidationError.of("review_id", message, review_id)
+            if review.remaining is None:
+                message = (
+                    f"only a part of memory {memory.id} is contradicted: update or delete the"
+                    " memory, or dismiss the review"
+                )
+                raise ValidationError.of("review_id", message, review_id)
             with signed(self._engine, memory.id, session_id, now):
-                self._engine.memory_rows.delete(memory.id)
+                if review.remaining:
+                    self._shorten(memory, review, now=now)
+                else:
+                    self._engine.memory_rows.delete(memory.id)
             return memory
 
     @repeated_if_undone
@@ -129,6 +138,33 @@ class DecisionService(Service):
                 raise ValidationError.of("review_id", message, review_id)
             self._engine.operations.record_irreversible("undo", session_id=session_id, now=now)
             return Undone(verb="dismiss", change_ids=[], memory_ids=[])
+
+    def _with_remaining(self, reviews: Sequence[Review]) -> list[Review]:
+        """Return reviews with what approving them would leave of each memory."""
+        from agent_memory.extraction.rules.remainders import remainder  # noqa: PLC0415 - seldom asked for
+
+        newer_ids = [review.replaced_by for review in reviews if review.replaced_by]
+        rows = self._engine.recalls.row_ids_of(newer_ids)
+        newer = self._engine.memories.get_many(rows.values())
+        texts = {memory_id: newer[row].content for memory_id, row in rows.items() if row in newer}
+        return [
+            review.model_copy(
+                update={"remaining": remainder(review.content, texts[review.replaced_by])}
+            )
+            if review.replaced_by in texts
+            else review
+            for review in reviews
+        ]
+
+    def _shorten(self, memory: Memory, review: Review, *, now: datetime) -> None:
+        """Leave of a memory what is not contradicted; the graph follows, and the review closes."""
+        from agent_memory.services.graph.changes import forget_part  # noqa: PLC0415 - seldom asked for
+
+        text = str(review.remaining)
+        update(self._engine, memory, {"content": text}, now=now)
+        forget_part(self._engine, memory, text, now=now)
+        self._engine.reviews.dismiss(review.review_id, now=now)
+        self._engine.reviews.renew(memory.id)  # another may contradict another part
 
     def _review(self, review_id: int) -> Review:
         review = self._engine.reviews.get(review_id)

@@ -483,6 +483,9 @@ class ReviewTable(Protocol):
     def ask_again(self, review_id: int) -> bool:
         """Reopen a dismissed review, and return whether it was dismissed."""
 
+    def renew(self, memory_id: str, closed_at: str | None = None) -> int:
+        """Ask about a memory as it is now what was open before its last change, or closed then."""
+
 
 class FingerprintTable(Protocol):
     """The table of fingerprints: hashes used to find near duplicates."""

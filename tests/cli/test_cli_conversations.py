@@ -105,6 +105,28 @@ def test_somebody_decides_about_what_is_in_question(cli: Cli, root: Path) -> Non
     assert cli("review", "--approve", "99").code == 4
 
 
+def test_of_what_is_partly_contradicted_it_is_told_what_is_left(cli: Cli, root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        part = memory.add("I grow figs and plums.").data[0].id
+        memory.add("I no longer grow plums.")
+        memory.add("I keep bees and geese with Ivo.")
+        memory.add("I no longer keep geese.")
+    first, second = cli("review").out.split("2. ")
+    assert "   approving leaves: I grow figs.\n" in first
+    assert "only a part of it is contradicted" in second
+    assert "leaves" not in second
+    refused = cli("review", "--approve", "1", "--approve", "2")
+    assert refused.code == 4
+    assert "nothing was decided" in refused.err
+    assert "I grow figs and plums." in contents(root)
+    assert cli("review", "--approve", "1").out == f"shortened {part}: I grow figs.\n"
+    assert {"I grow figs.", "I keep bees and geese with Ivo."} < set(contents(root))
+    cli("undo")
+    assert "   approving leaves: I grow figs.\n" in cli("review").out
+    done = cli("review", "--approve", "1", "--json")
+    assert ([it["id"] for it in done.data["shortened"]], done.data["deleted"]) == ([part], [])
+
+
 def test_a_users_memories_are_deleted_and_then_all(cli: Cli, root: Path) -> None:
     with AgentMemory("bob", root=root, embedder=None) as memory:
         memory.store("of Alice", user_id="alice")

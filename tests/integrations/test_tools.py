@@ -401,6 +401,20 @@ def test_what_became_unsure_is_asked_and_answered(
     assert error(tools, "memory_resolve", review_id=review["review_id"], still_true=True)
 
 
+def test_of_what_is_partly_contradicted_the_rest_is_told_and_kept(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    (first,) = told(tools, "I grow figs and plums.")["changes"]
+    told(tools, "I no longer grow plums.")
+    (review,) = data(tools, "memory_reviews")["reviews"]
+    assert review["remaining"] == "I grow figs."
+    done = data(tools, "memory_resolve", review_id=review["review_id"], still_true=False)
+    assert (done["forgotten"], done["remaining"]) == (False, "I grow figs.")
+    shortened = memory.get(first["id"])
+    assert shortened is not None
+    assert shortened.content == "I grow figs."
+
+
 def test_who_may_not_read_answers_a_question(memory: AgentMemory) -> None:
     tools = MemoryTools(memory.session({"user_id": "ann"}))
     told(tools, "I live in Oslo.")

@@ -15,6 +15,7 @@ from agent_memory.conformance.engine_contract.indexes import (
     VectorContract,
     VocabularyContract,
 )
+from agent_memory.conformance.engine_contract.reviews import ReviewContract
 from agent_memory.conformance.engine_contract.tables import (
     AgentTableContract,
     ErasureContract,
@@ -23,7 +24,6 @@ from agent_memory.conformance.engine_contract.tables import (
     MemoryRowContract,
     MemoryTableContract,
     RejectionContract,
-    ReviewContract,
     ScratchpadContract,
     TombstoneContract,
 )

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.changes import Change, change_of, is_beside, says_that_it_ended
+from agent_memory.extraction.rules.lists import without_members
 from agent_memory.extraction.rules.statements import (
     BEING,
     EMPLOYER,
@@ -422,9 +423,18 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     if not is_same_owner:
         return None
     common = len(content & old.stems)
-    if common == len(content) and common >= _SHARE * len(old.stems - _SIGNS):
+    is_all = common >= _SHARE * len(old.stems - _SIGNS)
+    if common == len(content) and (is_all or without_members(old.text, content)):
         return Conflict("the same is said and denied")
     return None
+
+
+def denied_by(new: Reading, old: Reading) -> frozenset[str]:
+    """Return the stems of what a text denies of an older one; none if it says something else."""
+    negated = (new.stems - _SIGNS,) if new.change.is_negated != old.change.is_negated else ()
+    denied = new.change.denied or new.ended or negated
+    # "I no longer ski, but I still skate": what has ended is in a clause, and in all of it.
+    return frozenset().union(*(w for w in denied if not any(other < w for other in denied)))
 
 
 def _is_about(old: Reading, words: frozenset[str], share: float) -> bool:

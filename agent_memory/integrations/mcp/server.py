@@ -139,6 +139,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
                     },
                     contradicted_by=_object_schema(_BRIEF, note=_SHORTENED),
                     reasoning=_TEXT,
+                    remaining=_TEXT,
                 )
             ),
             "total": _COUNT,
@@ -146,7 +147,9 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
         notice=_NOTICE,
         reason=_REASON,
     ),
-    "memory_resolve": _object_schema({"review_id": _COUNT, "forgotten": _TRUTH}, memory_id=_TEXT),
+    "memory_resolve": _object_schema(
+        {"review_id": _COUNT, "forgotten": _TRUTH}, memory_id=_TEXT, remaining=_TEXT
+    ),
     "memory_graph": _object_schema(
         {"names": _list(_object_schema({"name": _TEXT}, type=_TEXT, distance=_COUNT))},
         relationships=_list(

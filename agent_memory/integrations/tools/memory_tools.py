@@ -6,6 +6,7 @@ call raise: a failure is a result that says what to do, for the model to read.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -25,6 +26,7 @@ from agent_memory import (
     MemoryNotFound,
     MemorySearchResult,
     OnSecret,
+    PermissionDenied,
     SearchFilters,
     ValidationError,
 )
@@ -305,8 +307,17 @@ class MemoryTools:
         if request.still_true:
             memory.dismiss(request.review_id)
             return {"review_id": request.review_id, "forgotten": False}
-        gone = memory.approve(request.review_id)
-        return {"review_id": request.review_id, "memory_id": gone.id, "forgotten": True}
+        was = memory.approve(request.review_id)
+        left = None
+        with contextlib.suppress(PermissionDenied):  # who may not read is not told
+            left = memory.get(was.id)
+        answer = {
+            "review_id": request.review_id,
+            "memory_id": was.id,
+            "forgotten": left is None,
+            "remaining": None if left is None else left.content[: self._most],
+        }
+        return _sparse(answer)
 
     def _graph(self, memory: MemoryOrSession, request: GraphArguments) -> dict[str, Any]:
         graph = memory.graph
@@ -352,6 +363,7 @@ class MemoryTools:
             "content": review.content[: self._most],
             "contradicted_by": None if later is None else self._brief(later),
             "reasoning": review.reasoning,
+            "remaining": (review.remaining or "")[: self._most] or None,
             "asked_at": format_time(review.proposed_at),
         }
         return _sparse(question)

@@ -23,6 +23,7 @@ from agent_memory.models.graph import (
     clean_relationship,
     name_key,
 )
+from agent_memory.models.memory import Memory
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.change_records import Closing, GraphMoment
@@ -461,6 +462,25 @@ def follow(
             for edge in _unsaid(of_run, stated, outcome.memory_id):
                 graph.stop_saying(edge, memory.timestamp)
     return [f"graph: {change.note}" for change in changes if change.refused and change.note]
+
+
+def forget_part(engine: Engine, memory: Memory, text: str, *, now: datetime) -> None:
+    """Close the relationships that only a memory stated, and that its new, shorter text does not.
+
+    Those are the ones to what the new text no longer names.
+    """
+    moment = GraphMoment(format_time(now), memory.user_id, is_past=False)
+    old, new = memory.content.casefold(), text.casefold()
+    for edge in _unsaid(engine.graph.edges(moment), set(), memory.id):
+        if edge.target.casefold() in old and edge.target.casefold() not in new:
+            graph = GraphChanges(
+                engine,
+                user_id=memory.user_id,
+                run_id=memory.run_id,
+                memory_ids=[memory.id],
+                now=now,
+            )
+            graph.apply(_deletion(edge))
 
 
 def _unsaid(edges: list[EdgeView], stated: set[str | None], memory_id: str) -> list[EdgeView]:

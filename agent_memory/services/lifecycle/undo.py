@@ -61,6 +61,11 @@ def undo(
             target = _reverted(row, memory_changes)
             if _set_row(engine, admission, memory_id, target, now=now):
                 changed.append(memory_id)
+            for change in memory_changes:
+                # Approving a review may have shortened the memory.
+                is_shorter = change.event == "UPDATE" and "content" in change.columns
+                if is_shorter and engine.reviews.renew(memory_id, change.changed_at):
+                    engine.reviews.renew(memory_id)
             if row is None and target is not None and target.get("reviews"):
                 deletion = next(each for each in reversed(memory_changes) if each.event == "DELETE")
                 questions.append((deletion, read_json(str(target["reviews"]))))

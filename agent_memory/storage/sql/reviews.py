@@ -58,6 +58,12 @@ UPDATE reviews SET dismissed_at = NULL WHERE dismissed_at = ? AND seq IN {_OWN_R
 _ASK_ONE_AGAIN: Final = """
 UPDATE reviews SET dismissed_at = NULL WHERE review_id = ? AND dismissed_at IS NOT NULL"""
 
+_RENEW: Final = """
+UPDATE reviews SET dismissed_at = NULL, version = m.version FROM memories AS m
+WHERE m.seq = reviews.seq AND m.id = ?
+  AND CASE WHEN dismissed_at IS NOT NULL THEN dismissed_at = ?
+    ELSE CAST(? AS TEXT) IS NULL AND reviews.version + 1 = m.version END"""
+
 
 class ReviewTable(Table):
     """The table of memories under review."""
@@ -121,6 +127,9 @@ class ReviewTable(Table):
 
     def ask_again(self, review_id: int) -> bool:
         return self._db.run(_ASK_ONE_AGAIN, (review_id,)) > 0
+
+    def renew(self, memory_id: str, closed_at: str | None = None) -> int:
+        return self._db.run(_RENEW, (memory_id, closed_at, closed_at))
 
 
 def _values_of(owner: Owner) -> tuple[str | None, ...]:

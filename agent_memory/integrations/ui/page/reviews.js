@@ -16,10 +16,11 @@ export async function reviews({ overview, refresh }) {
       el("p", { class: "label" }, "Under review"),
       el("a", { class: "row", href: href(review.memory_id) }, text(review.content)),
       review.replacement ? [el("p", { class: "label" }, "Contradicted by"), el("a", { class: "row", href: href(review.replaced_by) }, text(review.replacement))] : null,
+      review.remaining ? [el("p", { class: "label" }, "If that is right, this is left"), text(review.remaining)] : null,
       review.reasoning ? el("p", { dir: "auto" }, review.reasoning) : null,
       el("div", { class: "about" }, time(review.proposed_at), review.confidence !== null ? `${Math.round(review.confidence * 100)} % sure` : null),
       overview.read_only ? null : el("div", { class: "buttons" },
-        button("Forget it", settle("approve", "Forgotten.")),
+        review.remaining === null ? null : button(review.remaining ? "Shorten it" : "Forget it", settle("approve", review.remaining ? "Shortened." : "Forgotten.")),
         button("Keep it", settle("dismiss", "Kept."))));
   }));
 }

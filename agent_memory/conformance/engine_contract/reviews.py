@@ -1,0 +1,120 @@
+"""The requirements for recalls and reviews in every engine."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from agent_memory.conformance.engine_contract.cases import NOW, memory_of, stored
+from agent_memory.models.times import format_time
+from agent_memory.storage.engine import Engine
+
+
+class ReviewContract:
+    """Recalls, and memories under review."""
+
+    def test_recalls_are_forgotten_after_an_hour(self, engine: Engine) -> None:
+        rows = stored(engine, memory_of(1))
+        assert engine.recalls.row_ids_of(["mem-1", "mem-9"]) == {"mem-1": rows[0]}
+        with engine.write():
+            engine.recalls.record({rows[0]: format_time(NOW), 99: format_time(NOW)}, NOW)
+        assert engine.recalls.is_any_recent(NOW)
+        assert not engine.recalls.is_any_recent(NOW + timedelta(hours=2))
+
+    def test_a_memory_is_put_in_question_once(self, engine: Engine) -> None:
+        (row_id,) = stored(engine, memory_of(1))
+        reasons = {"replaced_by": "mem-2", "confidence": 0.5, "reasoning": "newer"}
+        with engine.write():
+            number = engine.reviews.add(row_id, **reasons, session_id="s", now=NOW)  # type: ignore[arg-type]
+            assert engine.reviews.add(row_id, **reasons, session_id="s", now=NOW) == number  # type: ignore[arg-type]
+        (review,) = engine.reviews.all()
+        assert (review.memory_id, review.reasoning) == ("mem-1", "newer")
+        assert not engine.reviews.is_stale(number)
+        with engine.write():
+            engine.memories.update(row_id, {"content": "new"}, now=NOW)
+            engine.reviews.forget_reasoning()
+        assert engine.reviews.is_stale(number)
+        assert engine.reviews.get(number) is not None
+        with engine.write():
+            engine.reviews.dismiss(number, now=NOW)
+            engine.operations.record_irreversible("dismiss", session_id="s", now=NOW)
+        assert (engine.reviews.all(), engine.reviews.get(number)) == ([], None)
+        answered = engine.operations.last()
+        assert answered is not None
+        with engine.write():
+            assert engine.reviews.take_back(answered, None) == 1
+        assert [review.review_id for review in engine.reviews.all()] == [number]
+
+    def test_reviews_follow_a_memory_that_is_shortened_and_back(self, engine: Engine) -> None:
+        (row_id,) = stored(engine, memory_of(1))
+        reasons: dict[str, Any] = {"confidence": 0.5, "reasoning": "newer", "session_id": "s"}
+        with engine.write():
+            closed, other = (
+                engine.reviews.add(row_id, replaced_by=newer, **reasons, now=NOW)
+                for newer in ("mem-2", "mem-3")
+            )
+            engine.memories.update(row_id, {"content": "short"}, now=NOW)
+            engine.reviews.dismiss(closed, now=NOW)
+            engine.reviews.renew("mem-1")
+        assert [review.review_id for review in engine.reviews.all()] == [other]
+        assert not engine.reviews.is_stale(other)
+        with engine.write():
+            engine.memories.update(row_id, {"content": "long again"}, now=NOW)
+            assert engine.reviews.renew("mem-1", format_time(NOW + timedelta(hours=1))) == 0
+            assert engine.reviews.renew("mem-9", format_time(NOW)) == 0
+            assert engine.reviews.renew("mem-1", format_time(NOW)) == 1
+            assert engine.reviews.renew("mem-1") == 1
+        assert [review.review_id for review in engine.reviews.all()] == [closed, other]
+        assert not any(engine.reviews.is_stale(number) for number in (closed, other))
+
+    def test_a_review_of_what_somebody_changed_stays_behind(self, engine: Engine) -> None:
+        (row_id,) = stored(engine, memory_of(1))
+        with engine.write():
+            number = engine.reviews.add(
+                row_id,
+                replaced_by=None,
+                confidence=None,
+                reasoning=None,
+                session_id="s",
+                now=NOW,
+            )
+            for text in ("new", "newer"):
+                engine.memories.update(row_id, {"content": text}, now=NOW)
+            engine.reviews.renew("mem-1")
+        assert engine.reviews.is_stale(number)
+
+    @pytest.mark.parametrize("deleted", [["mem-1", "mem-2"], ["mem-1"], ["mem-2"]])
+    def test_the_history_keeps_the_questions_of_what_is_deleted(
+        self, engine: Engine, deleted: list[str]
+    ) -> None:
+        (row_id, _) = stored(engine, memory_of(1), memory_of(2))
+        with engine.write():
+            engine.reviews.add(
+                row_id,
+                replaced_by="mem-2",
+                confidence=0.5,
+                reasoning="newer",
+                session_id="s",
+                now=NOW,
+            )
+            engine.memory_rows.delete_many(deleted)
+        changes = [*engine.history.of_memory("mem-1"), *engine.history.of_memory("mem-2")]
+        kept = [change.old["reviews"] for change in changes if "reviews" in change.old]
+        assert [json.loads(questions) for questions in kept] == [
+            [
+                {
+                    "id": "mem-1",
+                    "replaced_by": "mem-2",
+                    "confidence": 0.5,
+                    "reasoning": "newer",
+                    "proposed_at": format_time(NOW),
+                    "session_id": "s",
+                }
+            ]
+        ]
+        with engine.write():
+            engine.history.forget_reviews()
+        assert all("reviews" not in change.old for change in engine.history.iterate())

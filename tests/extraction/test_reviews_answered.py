@@ -1,0 +1,129 @@
+"""Reviews that are approved, dismissed and undone: memories and graph agree after each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conftest import Clock
+
+from agent_memory import AgentMemory, ValidationError
+from agent_memory.extraction.rules.remainders import remainder
+
+State = tuple[set[str], set[tuple[str, str]]]
+
+
+@pytest.fixture
+def memory(root: Path, clock: Clock) -> Iterator[AgentMemory]:
+    with AgentMemory("bob", root=root, clock=clock, embedder=None) as opened:
+        yield opened
+        assert opened.check().problems == []
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def add(memory: AgentMemory, clock: Clock, *texts: str) -> None:
+    for text in texts:
+        clock.forward(days=1)
+        memory.add(text, user_id="u", graph=True)
+    clock.forward(days=1)
+
+
+def state(memory: AgentMemory) -> State:
+    edges = {(edge.relationship, edge.target) for edge in memory.graph.relationships()}
+    return {each.content for each in memory.list_recent()}, edges
+
+
+def test_the_graph_loses_the_part_that_a_memory_loses(memory: AgentMemory, clock: Clock) -> None:
+    add(memory, clock, "I like snakes and spiders.", "I don't like spiders.")
+    both = state(memory)
+    assert both[1] == {("likes", "snakes"), ("likes", "spiders")}
+    (review,) = memory.reviews()
+    memory.approve(review.review_id)
+    clock.forward(days=1)
+    left = {"I like snakes.", "I don't like spiders."}, {("likes", "snakes")}
+    assert state(memory) == left
+    (memory_id,) = [it.id for it in memory.list_recent() if it.content == "I like snakes."]
+    assert (memory_id, memory.history(memory_id)[0].event) == (review.memory_id, "UPDATE")
+    memory.undo()
+    assert state(memory) == both
+    assert memory.reviews() == [review]
+    memory.approve(review.review_id)
+    assert state(memory) == left
+
+
+def test_what_another_memory_says_too_stays_in_the_graph(memory: AgentMemory, clock: Clock) -> None:
+    add(memory, clock, "I like snakes and spiders.", "I like spiders.", "I don't like spiders.")
+    _, part = sorted(memory.reviews(), key=lambda review: bool(review.remaining))
+    memory.approve(part.review_id)
+    assert state(memory)[1] == {("likes", "snakes"), ("likes", "spiders")}
+
+
+def test_two_parts_are_denied_one_by_one(memory: AgentMemory, clock: Clock) -> None:
+    add(memory, clock, "I grow figs, plums and kale.", "I no longer grow kale.", "I sold the figs.")
+    first, second = memory.reviews()
+    assert (first.remaining, second.remaining) == (
+        "I grow figs and plums.",
+        "I grow plums and kale.",
+    )
+    memory.approve(first.review_id)
+    (second,) = memory.reviews()
+    assert second.remaining == "I grow plums."
+    clock.forward(days=1)
+    memory.approve(second.review_id)
+    assert "I grow plums." in state(memory)[0]
+    memory.undo()
+    (second,) = memory.reviews()
+    assert (second.content, second.remaining) == ("I grow figs and plums.", "I grow plums.")
+    memory.approve(second.review_id)
+
+
+def test_a_memory_that_somebody_changed_is_not_shortened(memory: AgentMemory, clock: Clock) -> None:
+    add(memory, clock, "I grow figs and plums.", "I no longer grow plums.")
+    (review,) = memory.reviews()
+    memory.update(review.memory_id, content="I grow figs, plums and kale.")
+    with pytest.raises(ValidationError, match="changed since"):
+        memory.approve(review.review_id)
+
+
+def test_the_rest_may_not_be_what_is_rejected(memory: AgentMemory, clock: Clock) -> None:
+    add(memory, clock, "I grow figs and plums.", "I no longer grow plums.")
+    before = state(memory)
+    memory.reject("figs")
+    (review,) = memory.reviews()
+    with pytest.raises(ValidationError):
+        memory.approve(review.review_id)
+    assert state(memory) == before
+    assert memory.reviews() == [review]
+
+
+@pytest.mark.parametrize(
+    ("text", "newer", "rest"),
+    [
+        ("I own a bike, a boat, and a car.", "I sold the car.", "I own a bike and a boat."),
+        ("Ann: I teach art and maths.", "Ann: I no longer teach maths.", "Ann: I teach art."),
+        ("User speaks Thai and Lao", "User no longer speaks Lao", "User speaks Thai"),
+        ("We use Vim, Emacs and Nano.", "We moved from Emacs to Helix.", "We use Vim and Nano."),
+        ("I bike and ski, but I still skate.", "I no longer ski.", None),
+        ("I like dogs and hate cats.", "I no longer like dogs.", None),
+        (
+            "I own a bike and a car, and my son has a kite.",
+            "I sold the car.",
+            "I own a bike, and my son has a kite.",
+        ),
+        ("I drink tea and coffee with milk.", "I no longer drink coffee.", None),
+        ("My brother Tom and Ann live here.", "Ann no longer lives here.", None),
+        ("I lived in New York and Paris.", "I no longer live in New York.", None),
+        ("I have a dog, Rex.", "I no longer have a dog.", ""),
+        ("I met Rosa in May. She is a cook. We dance.", "Rosa is no longer a cook.", None),
+        ("My birthday is May 5, 1990.", "No, my birthday is May 6.", ""),
+        ("I play rock and roll.", "I no longer play rock and roll.", ""),
+        ("The API and the page are slow.", "Our API runs in Graz.", ""),
+    ],
+)
+def test_what_remains(text: str, newer: str, rest: str | None) -> None:
+    assert remainder(text, newer) == rest
