@@ -22,7 +22,7 @@ from agent_memory.extraction.rules.statements import other_words_of
 from agent_memory.extraction.types import By, Extraction, Fact, OperationPlan, RelatedMemory
 from agent_memory.models.conversation import MemoryOperation, Message, OperationEvent
 from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome
-from agent_memory.models.graph import EdgeView, GraphUpdate, GraphUpdates
+from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate, GraphUpdates, name_key
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import LanguageModel
 from agent_memory.models.safety import FoundSecrets
@@ -334,10 +334,41 @@ class ExtractionPipeline:
             for update in graph.updates:
                 for place in _who_says(update, texts):
                     updates_of[place].append(update)
+        waiting = self._under_review(decisions, updates_of, edges)
         return [
-            decision._replace(graph=tuple(updates_of[place])) if place in updates_of else decision
+            decision._replace(
+                graph=tuple(
+                    update
+                    for update in updates_of[place]
+                    if update.action is not GraphAction.DELETE or self._ends(update) not in waiting
+                )
+            )
+            if place in updates_of
+            else decision
             for place, decision in enumerate(decisions)
         ]
+
+    def _under_review(
+        self,
+        decisions: Sequence[Decision],
+        updates_of: Mapping[int, Sequence[GraphUpdate]],
+        edges: Sequence[EdgeView],
+    ) -> set[tuple[str, str, str]]:
+        """Return the relationships that a memory under review states: they hold until it is gone.
+
+        "I no longer like dogs" closed what a review then left true.
+        """
+        reviewed = {decision.memory_id for decision in decisions if decision.in_review}
+        waiting = {self._ends(edge) for edge in edges if reviewed & {*edge.source_memory_ids}}
+        for place, updates in updates_of.items():
+            memory = decisions[place].memory
+            if memory is not None and memory.id in reviewed:
+                waiting.update(map(self._ends, updates))
+        return waiting
+
+    def _ends(self, edge: EdgeView | GraphUpdate) -> tuple[str, str, str]:
+        user_id = self._request.user_id
+        return name_key(edge.source, user_id), edge.relationship, name_key(edge.target, user_id)
 
     def _moment(self, about: Sequence[Fact]) -> datetime | None:
         """Return when facts were said: the time of the last message that says them."""

@@ -127,3 +127,46 @@ def test_the_rest_may_not_be_what_is_rejected(memory: AgentMemory, clock: Clock)
 )
 def test_what_remains(text: str, newer: str, rest: str | None) -> None:
     assert remainder(text, newer) == rest
+
+
+@pytest.mark.parametrize("in_one", [False, True])
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ("I like newts.", "I don't like newts."),
+        ("I like newts.", "I no longer like newts."),
+        ("I like newts and hens.", "I no longer like newts."),
+        ("I speak Thai and Lao.", "I no longer speak Lao."),
+        ("I work at Initech.", "I no longer work at Initech."),
+    ],
+)
+def test_a_relationship_holds_while_its_memory_is_under_review(
+    memory: AgentMemory, clock: Clock, first: str, then: str, in_one: bool
+) -> None:
+    add(memory, clock, first)
+    held = state(memory)[1]
+    if in_one:
+        memory.undo()
+        messages = [{"role": "user", "content": text} for text in (first, then)]
+        memory.add(messages, user_id="u", graph=True)
+        clock.forward(days=1)
+    else:
+        add(memory, clock, then)
+    assert state(memory) == ({first, then}, held)
+    (review,) = memory.reviews()
+    memory.dismiss(review.review_id)
+    assert state(memory) == ({first, then}, held)
+    memory.undo()
+    memory.approve(review.review_id)
+    rest = {review.remaining} if review.remaining else set()
+    left = {edge for edge in held if any(edge[1] in text for text in rest)}
+    assert state(memory) == ({then, *rest}, left)
+    memory.undo()
+    assert state(memory) == ({first, then}, held)
+    assert [again.content for again in memory.reviews()] == [first]
+
+
+def test_what_no_memory_under_review_states_ends_at_once(memory: AgentMemory, clock: Clock) -> None:
+    memory.graph.add("USER_ID", "likes", "newts", user_id="u")
+    add(memory, clock, "I no longer like newts.")
+    assert (memory.reviews(), state(memory)[1]) == ([], set())
