@@ -87,7 +87,7 @@ _TOLD: Final = pattern(r"\b(?:I|I'm|I've|my|we|our)\b|\d")
 """A mere reaction has none of these words. "What a day I had" states something."""
 _RESULT: Final = words_of(
     """
-    output result answer response reply code test tests link build script page table text function
+    output result answer response reply code test tests link script page table text function
     command example summary translation formatting one
     """
 )

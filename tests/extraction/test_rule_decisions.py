@@ -31,7 +31,7 @@ from agent_memory.extraction.types import Fact
         ("The deadline is now Friday", "The deadline is Monday", "UPDATE"),
         ("Ann: I moved to Lisbon", "Bob: I live in Paris", "ADD"),
         ("My favourite food is pasta", "My favourite colour is blue", "ADD"),
-        ("The server is down", "The server is up", "ADD"),
+        ("The server is down", "The server is up", "ASK"),
         ("I like pasta but only cold", "I like pasta", "ADD"),
         ("I do not like pasta", "I like pasta", "ASK"),
         ("I like tea", "I like coffee", "ADD"),

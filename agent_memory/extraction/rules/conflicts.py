@@ -129,6 +129,14 @@ _STATE: Final = {
     )
     for slot, values in _STATES.items()
 }
+_OF_THING: Final = re.compile(
+    r"(?:the|our|my) (?P<thing>[\w -]{1,40}?) (?:(?:is|are) (?:(?:now|still|finally|again) )*(?:"
+    r"(?P<fails>broken|down|failing|red|offline|out of order)"
+    r"|fixed|repaired|up|back(?: up| online)?|working|passing|green|online)|works? (?:again|now))"
+    r"(?: (?:again|now))?(?P<where> (?:on|in|for) [\w -]{1,40})?\W*",
+    re.IGNORECASE,
+)
+"""Whether a thing works, without "on Mondays", but with "on main"."""
 _WORD: Final = re.compile(r"[^\s,;!?()\"]+")
 _ADVERB: Final = frozenset("now currently instead again anymore just recently actually new".split())
 _PAST: Final = re.compile(
@@ -193,13 +201,7 @@ def read(text: str) -> Reading:
     owner = _OWNER.match(bare)
     named = ((owner["kin"] or owner["abroad"] or owner["name"]) if owner else "").lower()
     statements = tuple(statement for part in parts for statement in _stated(label, part))
-    states = (
-        (slot, value)
-        for part in parts
-        for slot, values in _STATE.items()
-        for pattern, value in values
-        if pattern.match(said_behind_opening(part))
-    )
+    states = (state for part in parts for state in _states(said_behind_opening(part)))
     ended = (
         stems(_ELIDED.sub(r"\1e ", clause)) - _SIGNS
         for clause in (spoken, *(piece for part in parts for piece in _CLAUSE_JOINT.split(part)))
@@ -223,6 +225,17 @@ def read(text: str) -> Reading:
         stems=stems(_ELIDED.sub(r"\1e ", spoken)),
         is_one_sentence=len(parts) == 1,
     )
+
+
+def _states(sentence: str) -> Iterator[tuple[str, str]]:
+    """Yield the states that a sentence says somebody or something is in: of what, and which."""
+    for slot, values in _STATE.items():
+        for pattern, value in values:
+            if pattern.match(sentence):
+                yield slot, value
+    if match := _OF_THING.fullmatch(sentence):
+        thing = f"{match['thing']}{match['where'] or ''}".lower()
+        yield f"state of {thing}", "fails" if match["fails"] else "works"
 
 
 def _stated(label: str, sentence: str) -> Iterator[Statement]:
