@@ -359,3 +359,19 @@ def test_a_program_in_a_message_stays_whole_and_states_nothing() -> None:
 )
 def test_what_only_leads_to_a_question_is_not_kept(text: str) -> None:
     assert kept(user(text), assistant("OK")) == []
+
+
+def test_a_value_alone_corrects_what_its_own_author_said_just_before() -> None:
+    said = [
+        ("Ann", "The recital is on June 3."),
+        ("Bob", "The picnic is on May 8."),
+        ("Ann", "No, I meant June 4. I bring cake."),
+        ("Bob", "It has 12,5 km."),
+        ("Bob", "Sorry, I meant 13,5."),
+    ]
+    assert kept(*(user(text, name) for name, text in said))[2:] == [
+        "Ann: No, the recital is on June 4.",
+        "Ann: I bring cake.",
+        "Bob: It has 12,5 km.",
+        "Bob: No, it has 13,5 km.",
+    ]

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from agent_memory.extraction.rules.corrections import corrected
 from agent_memory.extraction.rules.statements import statement
 from agent_memory.extraction.rules.values import DATE, TIME
 from agent_memory.extraction.types import Fact
@@ -84,21 +85,26 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
     is_among_people = MessageRole.ASSISTANT not in roles and any(
         message.name for message in messages
     )
+    said_before: dict[str | None, str] = {}
     for place, message in enumerate(messages):
-        for fact in _facts_of(message, place, is_among_people=is_among_people):
+        text = message.text
+        if message.role is MessageRole.USER:
+            text = corrected(text, said_before.get(message.name, ""))
+            said_before[message.name] = text
+        for fact in _facts_of(message, text, place, is_among_people=is_among_people):
             known = facts.pop(form := fact.text.casefold(), None)
             earlier = () if known is None else known.sources
             facts[form] = (known or fact)._replace(sources=(*earlier, *fact.sources))
     return list(facts.values())
 
 
-def _facts_of(message: Message, place: int, *, is_among_people: bool) -> Iterator[Fact]:
-    """Yield the facts of a message: those of single sentences, and the rest together."""
+def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool) -> Iterator[Fact]:
+    """Yield the facts of a message's text: those of single sentences, and the rest together."""
     if message.role is MessageRole.SYSTEM:
         return
     rest: list[str] = []
     worth = 0.0
-    text, parts = _read(message.text)
+    text, parts = _read(text)
     beside = _beside(text, parts) if message.role is MessageRole.USER else frozenset()
     answers = frozenset(place + 1 for place in beside if is_asking(parts[place]))
     for number, sentence in enumerate(parts):

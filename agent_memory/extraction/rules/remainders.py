@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from agent_memory.extraction.rules.conflicts import Reading, conflict, denied_by, read
+from agent_memory.extraction.rules.corrections import is_of_a_value_alone
 from agent_memory.extraction.rules.lists import without_members
 from agent_memory.extraction.rules.statements import speaker_and_text
 from agent_memory.text.sentences import sentences
@@ -29,6 +30,8 @@ def remainder(text: str, newer: str) -> str | None:
     label, spoken = _labelled(text)
     if not spoken:
         return ""
+    if is_of_a_value_alone(speaker_and_text(newer)[1]):
+        return None  # "No, I meant June 4": what it is about is in the older text alone
     new = read(newer)
     parts = sentences(spoken)
     left = [_left(new, label, part, is_all=len(parts) == 1) for part in parts]
