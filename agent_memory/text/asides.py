@@ -37,6 +37,10 @@ _SEEKS: Final = pattern(
     r"|(?:gracias|hola|perdona|no entiendo|tengo una pregunta|necesito|quiero)\b)"
 )
 """How a clause begins that only leads up to the question."""
+_NEWS: Final = pattern(
+    r"\W*(?:please )?(?:tell|remind|inform) (?:(?-i:[A-Z])\w+|(?:my|our) \w+) that (?=\w+ \w)"
+)
+"""An order to pass on what it states: "Tell Ann that the demo moved to Friday"."""
 _IS: Final = pattern(r"\b(?:is|are|has|have|was|were)\b")
 _TAG: Final = pattern(
     r"\s*(?:(?:is|are|was|were|do|does|did|has|have|will|can)n't \w+"
@@ -83,6 +87,8 @@ def _tells_much(head: str) -> bool:
 
 def asides_of_order(order: str) -> Iterator[str]:
     """Yield what an order states after what it orders."""
+    if news := _NEWS.match(order):
+        yield order[news.end() :]
     for clause in _PAUSE.split(order)[1:]:
         own = _OWN.match(clause)
         if own is None or _SEEKS.match(clause):

@@ -143,9 +143,10 @@ _OF_A_KIND: Final = pattern(
     r"\s+(?:in|with|to|at|by|on|as|from|without|under|via|using)\b"
     rf"|(?<!continue)(?<!help)(?<!start)\s+(?:with|via|using|from|on)\s+(?!{NO_KIND}\b)\w"
     r"|(?<!me)\s+[^,;:]{1,60}? (?:when|if) (?:an?|the|we|there)\b"
+    rf"|(?:,?\s+(?!{NO_KIND}\b)[\w-]+){{0,3}}?\s+(?:often|regularly|frequently)\W*$"
     rf")(?!.*\b{POINTING}\b)"
 )
-"""What follows a verb that is about a kind: "invoices to …", "with Bazel", "if a …"."""
+"""What follows a verb that is about a kind: "invoices to …", "with Bazel", "if a …", "often"."""
 # A verb used as a label is not an order: "Update: I moved to Lisbon", "Test coverage is 84 %".
 _HEADING: Final = words_of(
     "write show list help fix run check draft open read change update edit review test move finish"

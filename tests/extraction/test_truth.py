@@ -104,12 +104,16 @@ def test_among_many_memories_the_one_that_is_corrected_is_seen(root: Path) -> No
 
 
 def test_a_standing_instruction_is_a_preference_of_its_own(root: Path) -> None:
-    said = "Use tabs instead of spaces here. Always sign the tags. The office is in Graz. Fix it."
+    said = (
+        "Use tabs instead of spaces here. Always sign the tags. Push often. The office is in Graz."
+        " Fix it."
+    )
     with AgentMemory("bob", root=root, embedder=None) as memory:
         memory.add(said, user_id="u")
         assert {left.content: left.category for left in memory.list_recent()} == {
             "Use tabs instead of spaces here.": "preference",
             "Always sign the tags.": "preference",
+            "Push often.": "preference",
             "The office is in Graz.": "note",
         }
 
