@@ -6,11 +6,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from agent_memory.extraction.rules.conflicts import Reading, conflict, denied_by, read
 from agent_memory.extraction.rules.corrections import is_of_a_value_alone
-from agent_memory.extraction.rules.lists import without_members
+from agent_memory.extraction.rules.lists import SUBJECT, without_members
 from agent_memory.extraction.rules.statements import speaker_and_text
 from agent_memory.text.sentences import sentences
 from agent_memory.text.stems import stems
@@ -20,6 +21,11 @@ _CLAUSE_JOINT: Final = re.compile(
     rf"(?:[,;]|,? (?:and|but)) (?=(?:I|we)(?:['\u2019]\w+)? \w|(?:my|our) \w+ {_VERB} \w)"
 )
 """What separates two clauses that can each stand alone, not "my dog and my cat"."""
+
+_VERB_JOINT: Final = re.compile(
+    r"(?<=\w),? (?:and|but) (?=(?:am|is|are|ha(?:ve|s)|works?|lives?|likes?|loves?|hates?) \w)"
+)
+"""What separates what one subject does: "I live in Oslo and work at Acme"."""
 
 
 def remainder(text: str, newer: str) -> str | None:
@@ -65,7 +71,7 @@ def _left(new: Reading, label: str, sentence: str, *, is_all: bool) -> str | Non
     """Return what is left of a sentence; ``is_all``: the memory has no other."""
     if not is_all and conflict(new, read(label + sentence)) is None:
         return sentence
-    clauses = _CLAUSE_JOINT.split(sentence.rstrip(" .!"))
+    clauses = list(_clauses(sentence.rstrip(" .!")))
     left = [_left_of_clause(new, label, clause) for clause in clauses]
     if len(clauses) == 1 or left == clauses:
         return _without_denied(new, label, sentence)
@@ -73,6 +79,16 @@ def _left(new: Reading, label: str, sentence: str, *, is_all: bool) -> str | Non
         return None
     rest = ", and ".join(clause for clause in left if clause)
     return f"{rest[0].upper()}{rest[1:]}." if rest else ""
+
+
+def _clauses(sentence: str) -> Iterator[str]:
+    """Yield the clauses of a sentence, each with its subject: "I am married", "I have two kids"."""
+    for clause in _CLAUSE_JOINT.split(sentence):
+        subject = re.match(SUBJECT, clause)
+        first, *others = _VERB_JOINT.split(clause) if subject else [clause]
+        yield first
+        for other in others:
+            yield f"{clause[: subject.end() if subject else 0]} {other}"
 
 
 def _left_of_clause(new: Reading, label: str, clause: str) -> str | None:
