@@ -178,10 +178,10 @@ class EventFile:
     # Erasing ----------------------------------------------------------------------------------
 
     def forget(self, memory_ids: Collection[str]) -> None:
-        """Remove the lines that are about one of the memories, or that quote a query or a memory.
+        """Remove the lines that are about one of the memories, and the texts of all others.
 
         Any quoted text may be what was erased, whichever event it belongs to. From a search that
-        returned one of the memories only its id is removed. Raises ``StorageError``.
+        returned one of the memories its id is removed. Raises ``StorageError``.
         """
         with translated_errors(self.path, "read"):
             for path in self.files():
@@ -240,19 +240,22 @@ def event_of(line: bytes) -> MemoryEvent | None:
 
 
 def without(line: bytes, memory_ids: Collection[str]) -> bytes | None:
-    """Return a line without the ids of these memories; ``None`` if the whole line must go."""
+    """Return a line without these ids and any text; ``None`` if the whole line must go.
+
+    Whose a text is, nobody knows: any query may quote what is erased. But that it was asked is no
+    secret, and without the other lines the statistics of all users were gone with one of them.
+    """
     event = event_of(line)
-    if event is None or any(name in event.data for name in _TEXTS):
+    if event is None:
         return None
     if any(event.data.get(name) in memory_ids for name in ("memory_id", "evicted")):
         return None
-    results = event.data.get("memory_ids")
-    kept = (
-        results
-        if not isinstance(results, list)
-        else [name for name in results if isinstance(name, str) and name not in memory_ids]
-    )
-    if kept == results:
+    kept = {name: value for name, value in event.data.items() if name not in _TEXTS}
+    results = kept.get("memory_ids")
+    if isinstance(results, list):
+        kept["memory_ids"] = [
+            name for name in results if isinstance(name, str) and name not in memory_ids
+        ]
+    if kept == event.data:
         return line
-    event.data["memory_ids"] = kept
-    return line_of(event).encode(errors="replace")
+    return line_of(event.model_copy(update={"data": kept})).encode(errors="replace")

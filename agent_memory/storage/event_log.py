@@ -30,7 +30,7 @@ class EventLog(Protocol):
         """
 
     def forget(self, memory_ids: Collection[str]) -> None:
-        """Remove the events that are about one of the memories, or quote a query or a memory.
+        """Remove the events that are about one of the memories, and the texts of all others.
 
-        The event of a search that returned one of them stays, without that id.
+        The event of a search that returned one of them stays, without that id and its query.
         """

@@ -415,13 +415,18 @@ def test_erasing_takes_the_memory_and_all_quotations_out(root: Path, clock: Cloc
         memory.store("the code 4711 is old")
         memory.configure(event_log="brief")
         memory.search("4711")
+        before = memory.statistics().recalls
         receipt = memory.erase(secret)
         assert receipt.found == []
+        after = memory.statistics().recalls
+        assert (after.searches, after.unanswered) == (before.searches, before.unanswered)
+        assert after.searches == [2]
     raw = (root / "bob" / "events.jsonl").read_bytes()
     assert secret.encode() not in raw
     assert b"4711" not in raw
     assert kept.encode() in raw
-    assert [it["event"] for it in lines(root)] == ["memory:stored", "memory:searched"]
+    events = [it["event"] for it in lines(root)]
+    assert events == [f"memory:{name}" for name in ("stored", "searched", "stored", "searched")]
 
 
 def test_an_import_does_not_switch_the_log_on(root: Path, clock: Clock, tmp_path: Path) -> None:
@@ -488,12 +493,13 @@ def test_a_follower_is_told_nothing_twice_when_something_is_erased(tmp_path: Pat
     first = next(told)
     assert first is not None
     assert first.data["number"] == 3
-    quoting = event(4).model_copy(update={"data": {"query": "4711"}})
+    quoting = event(4).model_copy(update={"data": {"number": 4, "query": "4711"}})
     log.append([quoting])
     log.forget([])
     assert next(told) is not None  # it was told before it went
     log.append([event(5)])
-    assert numbers(log.read()) == [1, 2, 3, 5]
+    assert numbers(log.read()) == [1, 2, 3, 4, 5]
+    assert "4711" not in log.path.read_text()
     assert [it for it in numbers(told) if it in (1, 2, 3)] == []
 
 

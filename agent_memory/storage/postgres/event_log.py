@@ -109,7 +109,6 @@ class EventLog:
     # Erasing ----------------------------------------------------------------------------------
 
     def forget(self, memory_ids: Collection[str]) -> None:
-        """Remove the events that are about one of the memories, or quote a query or a memory."""
         with self._db.write_aside("events"):
             for number, line in list(self._lines(0)):
                 kept = without(f"{line}\n".encode(), memory_ids)

@@ -155,7 +155,8 @@ def test_erasing_takes_the_memory_and_all_quotations_out(opened: Opened) -> None
         assert receipt.clean, receipt.found
         assert gone not in repr(list(memory.events()))
         assert "safe" not in repr(list(memory.events()))
-        stored, searched = memory.events()
+        stored, searched, again = memory.events()
+        assert (again.name, "query" in again.data) == ("memory:searched", False)
         assert stored.data["memory_id"] == kept
         assert searched.data["memory_ids"] == [kept]
 
