@@ -129,13 +129,16 @@ class LifecycleVerbs(OpenMemory):
         of the file; with ``backups`` from the library's own backups too. The receipt lists what was
         removed and whether a scan of the raw bytes still found anything. The id of a memory that
         was deleted earlier erases its history. ``filters`` are those of a search, but include
-        archived memories unless they say otherwise. An erased memory cannot be brought back;
-        ``delete`` is the ordinary verb that can be undone.
+        archived memories unless they say otherwise, and deleted ones if they ask for nothing but
+        user, run and session. A ``user_id`` alone also erases what was stated by hand in that
+        user's graph. An erased memory cannot be brought back; ``delete`` is the ordinary verb that
+        can be undone.
 
         Raises ``MemoryNotFound``, and ``StorageLocked`` while another process reads an older state
         of the file; then nothing is erased.
         """
         ids = check_ids(memory_ids)
+        user_id = None
         if filters is not None:
             if ids:
                 raise ValidationError.of("filters", "give ids or filters, not both", ids)
@@ -145,7 +148,9 @@ class LifecycleVerbs(OpenMemory):
                 raise ValidationError.of("filters", message, filters)
             if "archived" not in scope.model_fields_set:
                 scope = scope.model_copy(update={"archived": None})
-            ids = self._store.ids(scope)
+            if scope == SearchFilters(user_id=scope.user_id, archived=None):
+                user_id = scope.user_id
+            ids = self._store.erasure.ids(scope)
         elif not ids:
             raise ValidationError.of("memory_ids", "give the ids of memories, or filters", ids)
         if not ids:
@@ -153,7 +158,9 @@ class LifecycleVerbs(OpenMemory):
         if not backups:
             self._store.erasure.refuse(ids, backups=False)
             self._store.lifecycle.back_up_before("erase")
-        return self._store.erasure.erase(ids, backups=backups, session_id=self.session_id)
+        return self._store.erasure.erase(
+            ids, user_id=user_id, backups=backups, session_id=self.session_id
+        )
 
     def finish_erasing(self) -> None:
         """Complete an erasure that was interrupted: rewrite the file and empty its log.

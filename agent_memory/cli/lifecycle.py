@@ -154,8 +154,9 @@ def erase(
 
     Their content is removed from the rows, the history, the indexes, the log and the free pages;
     nothing brings it back. A receipt says what was removed, and whether a scan of the raw bytes
-    still found anything; if so, the command exits with 6. `forget` is the ordinary command that can
-    be undone.
+    still found anything; if so, the command exits with 6. Of a user, run or session, memories that
+    were deleted earlier are erased too, unless other options are given. `forget` is the ordinary
+    command that can be undone.
 
     \b
     Examples:
@@ -171,7 +172,7 @@ def erase(
             memory.finish_erasing()
             emit({"finished": True}, text="the file was rewritten")
             return
-        _confirm_erasure(len(memory_ids) or _count(memory, filters), yes=yes)
+        _confirm_erasure(memory, memory_ids, filters, yes=yes)
         described = None if memory_ids else filters
         receipt: ErasureReceipt = memory.erase(memory_ids, filters=described, backups=backups)
     data = {**receipt.model_dump(), "clean": receipt.clean}
@@ -180,17 +181,18 @@ def erase(
         context.exit(ExitCode.PROBLEMS_FOUND)
 
 
-def _confirm_erasure(count: int, *, yes: bool) -> None:
-    confirm(f"Erase {count:,} memories for good?", yes=yes, otherwise="nothing was erased")
+def _confirm_erasure(
+    memory: AgentMemory, memory_ids: tuple[str, ...], filters: dict[str, Any], *, yes: bool
+) -> None:
+    what = f"{len(memory_ids):,} memories"
+    if not memory_ids:
+        count = memory.count(filters={"archived": None, **filters})
+        what = f"{count:,} memories"
+        if filters.keys() <= {"user_id", "run_id", "session_id"}:
+            what += ", and those deleted earlier,"
+    confirm(f"Erase {what} for good?", yes=yes, otherwise="nothing was erased")
     if sys.stderr.isatty():
         click.echo("erasing, then searching the bytes of the file…", err=True)
-
-
-def _count(memory: AgentMemory, filters: dict[str, Any]) -> int:
-    count = memory.count(filters={"archived": None, **filters})
-    if not count:
-        raise ValidationError.of("erase", "no memory matches: nothing was erased", filters)
-    return count
 
 
 @click.command()

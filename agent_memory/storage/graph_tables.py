@@ -175,11 +175,14 @@ class GraphMaintenance(Protocol):
     def restore_to(self, moment: datetime) -> None:
         """Restore the graph of a copy to a moment, as far as its state then is known."""
 
-    def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
-        """Return the graph's texts that were read from these memories."""
-
     def texts(self) -> set[str]:
         """Return all texts of the graph."""
+
+    def disown(self, user_id: str) -> None:
+        """Let what was stated by hand in a user's graph count as stated by nobody.
+
+        ``erase`` and ``sweep`` delete it, unless memories say it too. Must run inside ``write()``.
+        """
 
     def erase(self, memory_ids: Sequence[str]) -> None:
         """Delete what was read from erased memories and from no others.

@@ -377,6 +377,13 @@ def test_what_the_options_describe_is_erased(
     assert state(root).keys() == {"crm", "archived", "decision", "plain"} - gone
 
 
+def test_what_a_user_had_deleted_is_erased_with_the_rest(cli: Cli, root: Path) -> None:
+    store(root, "crm", user_id="ann")
+    assert cli("forget", "crm", "--yes").code == 0
+    done = cli("erase", "--user", "ann", "--backups", "--yes", "--json")
+    assert (done.code, done.data["ids"]) == (0, ["crm"])
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

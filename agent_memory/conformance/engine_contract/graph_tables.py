@@ -113,12 +113,24 @@ class GraphContract:
     ) -> None:
         with engine.write():
             engine.graph.add_source("entity", chain[2], "mem-2", None)
-            assert "Acme" in engine.graph_maintenance.texts_of(["mem-1"])
+            assert "Acme" in engine.graph_maintenance.texts()
             engine.erasure.remove(["mem-1"])
             engine.graph_maintenance.erase(["mem-1"])
         left = engine.graph.entities(user_id=None, out_of_sight=True)
         assert [view.name for view in left] == ["Oslo"]
         assert engine.graph_maintenance.texts().isdisjoint({"Ann", "Acme", "Acme Inc"})
+
+    def test_a_disowned_graph_goes_with_the_next_erasure(self, engine: Engine) -> None:
+        with engine.write():
+            for user_id in ("ann", "ben"):
+                owned = {"user_id": user_id, "by_hand": 1}
+                rex, oslo = (entity(engine, name, **owned) for name in ("Rex", "Oslo"))
+                edge(engine, rex, "lives_in", oslo, **owned)
+            engine.graph_maintenance.disown("ann")
+            engine.graph_maintenance.sweep()
+        assert engine.graph.entities(user_id="ann", out_of_sight=True) == []
+        assert len(engine.graph.entities(user_id="ben")) == 2
+        assert len(engine.graph.edges(LATER)) == 1
 
     def test_two_entities_become_one(self, engine: Engine, chain: list[str]) -> None:
         with engine.write():

@@ -17,6 +17,7 @@ from typing import Final
 from agent_memory.errors import AgentMemoryError, MemoryNotFound, StorageError, ValidationError
 from agent_memory.models.memory import Memory
 from agent_memory.models.reports import ErasedCopy, ErasureReceipt
+from agent_memory.models.search import SearchFilters
 from agent_memory.runtime.files import beside
 from agent_memory.services.erasure import side_files
 from agent_memory.services.erasure.proof import Proof, Verdict
@@ -30,9 +31,11 @@ from agent_memory.services.erasure.tombstones import (
 from agent_memory.services.unit_of_work import Service
 from agent_memory.storage.change_records import ErasedText, RemovedRows, Tombstone
 from agent_memory.storage.engine import Capability, Engine, require
+from agent_memory.storage.filters import All, Equals, filter_of
 from agent_memory.storage.opening import file_storage, open_engine
 
 _MOST_NAMED: Final = 100
+_OWNER_COLUMNS: Final = ("user_id", "run_id", "created_by_session")
 
 
 @dataclass(slots=True)
@@ -78,13 +81,15 @@ class _Copies:
 class _Erasure:
     """One erasure: of which memories, in which session, when.
 
-    ``key`` is the key of its tombstones; ``text`` collects what the memories said.
+    With ``user_id``, they are all that a user has, and what was stated by hand in that user's graph
+    goes with them. ``key`` is the key of its tombstones; ``text`` collects what the memories said.
     """
 
     ids: Sequence[str]
     session_id: str
     now: datetime
     key: bytes
+    user_id: str | None = None
     text: ErasedText = field(default_factory=ErasedText)
 
 
@@ -92,10 +97,16 @@ class ErasureService(Service):
     """Erases memories of one agent's file."""
 
     def erase(
-        self, memory_ids: Sequence[str], *, backups: bool = False, session_id: str
+        self,
+        memory_ids: Sequence[str],
+        *,
+        user_id: str | None = None,
+        backups: bool = False,
+        session_id: str,
     ) -> ErasureReceipt:
         """Remove every trace of some memories, and search for what is left of them.
 
+        With ``user_id``, they are all that this user has, and the user's graph goes with them.
         With ``backups``, they are also erased in the backups beside the file, and may exist only
         there; without, the receipt lists which of these files still contain something. It takes as
         long as rewriting the whole file and reading it twice; in a database, as reading all rows
@@ -108,14 +119,14 @@ class ErasureService(Service):
             advice = "name at least one memory; `finish` completes an erasure that was interrupted"
             raise ValidationError.of("memory_ids", advice, ids)
         copies = self.refuse(ids, backups=backups)
+        erasure = _Erasure(ids, session_id, self._clock(), new_key(self._engine), user_id)
         if not self._has_files:
-            return self._erase_rows(_Erasure(ids, session_id, self._clock(), new_key(self._engine)))
+            return self._erase_rows(erasure)
         if not backups:  # they are only reported, including the backup before this erasure
             copies = self._copies(ids)
         file_storage().sweep_copies()  # left by a process killed while it looked back
         if backups:
             side_files.leftovers_of(self._engine, remove=True)
-        erasure = _Erasure(ids, session_id, self._clock(), new_key(self._engine))
         return self._erase(erasure, copies, backups=backups)
 
     @property
@@ -152,6 +163,31 @@ class ErasureService(Service):
         receipt = _receipt(erasure, removed, proof, verdict, traces)
         reports = copies.reports(verdict.left.keys())
         return receipt.model_copy(update={"with_backups": backups, "backups": reports})
+
+    def ids(self, filters: SearchFilters) -> list[str]:
+        """Return the ids of the memories that match, oldest first, then those of deleted ones.
+
+        Deleted ones match only filters by user, run and session: whose they were is in their
+        history, and whoever asks to be forgotten is in there too.
+        """
+        tree = filter_of(filters, agent_id=self._engine.agent_id)
+        parts = tree.parts if isinstance(tree, All) else (tree,)
+        owners = {
+            part.column: part.value
+            for part in parts
+            if isinstance(part, Equals) and part.column in _OWNER_COLUMNS
+        }
+        with self._engine.read():
+            ids = self._engine.memories.ids(tree)
+            if len(owners) < len(parts):
+                return ids
+            deleted: dict[str, None] = {}
+            for change in self._engine.history.iterate():
+                deleted.pop(change.memory_id, None)
+                if change.event == "DELETE" and owners.items() <= change.old.items():
+                    deleted[change.memory_id] = None
+            rows = self._engine.memory_rows
+            return ids + [memory_id for memory_id in deleted if rows.get(memory_id) is None]
 
     def tombstones(self) -> list[Tombstone]:
         """Return the tombstones, oldest first."""
@@ -299,10 +335,11 @@ def _remove(engine: Engine, erasure: _Erasure) -> RemovedRows:
     ids, text = erasure.ids, erasure.text
     with engine.write():
         text.add(engine.erasure.texts_of(ids))
-        of_graph = engine.graph_maintenance.texts_of(ids)
+        of_graph = engine.graph_maintenance.texts()
+        if erasure.user_id is not None:
+            engine.graph_maintenance.disown(erasure.user_id)
         removed = remove_rows(engine, ids)
-        if of_graph:
-            text.strings.update(of_graph - engine.graph_maintenance.texts())
+        text.strings.update(of_graph - engine.graph_maintenance.texts())
         mark_erased(engine, ids, text.statements, key=erasure.key, now=erasure.now)
         engine.operations.record_irreversible(
             "erase", session_id=erasure.session_id, now=erasure.now

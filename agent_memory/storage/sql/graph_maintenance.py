@@ -52,14 +52,6 @@ UPDATE {table} SET {flag} = 1 - {flag},
   {change} = (SELECT max(h.change_id) FROM history AS h WHERE h.memory_id = {table}.{memory})
 WHERE {memory} {among} AND {change} IN (
   SELECT h.change_id FROM history AS h WHERE h.event = 'UPDATE' AND h.change_id {among})"""
-_SELECT_TEXTS: Final = """
-SELECT e.name, e.type FROM entities AS e JOIN entity_sources AS x ON x.entity_id = e.id
-WHERE x.memory_id {0}
-UNION SELECT r.relationship, r.temporal_context FROM relationships AS r
-JOIN relationship_sources AS x ON x.relationship_id = r.id WHERE x.memory_id {0}
-UNION SELECT alias, NULL FROM entity_aliases WHERE memory_id {0}
-UNION SELECT name, type FROM entity_sources WHERE memory_id {0}
-UNION SELECT temporal_context, NULL FROM relationship_sources WHERE memory_id {0}"""
 _FORGET_CONTEXTS: Final = """
 UPDATE relationships SET temporal_context = NULL WHERE by_hand = 0
 AND id IN (SELECT relationship_id FROM relationship_sources WHERE memory_id {among})"""
@@ -171,13 +163,13 @@ ORDER BY {self._db.SOURCE_NUMBER} ON CONFLICT DO NOTHING"""
         self._db.run(sql, (stamp,))
 
     # Erasing -------------------------------------------------------------------------------------
-    def texts_of(self, memory_ids: Sequence[str]) -> set[str]:
-        sql = _SELECT_TEXTS.format(self._db.AMONG)
-        rows = self._db.rows(sql, (self._db.listed(memory_ids),) * 5)
-        return {text for row in rows for text in row if isinstance(text, str)}
-
     def texts(self) -> set[str]:
         return {text for (text,) in self._db.rows(_SELECT_HELD) if isinstance(text, str)}
+
+    def disown(self, user_id: str) -> None:
+        for table in ("relationships", "entities"):
+            sql = f"UPDATE {table} SET by_hand = 0 WHERE by_hand = 1 AND user_id = ?"
+            self._db.run(sql, (user_id,))
 
     def erase(self, memory_ids: Sequence[str]) -> None:
         ids, among = self._db.listed(memory_ids), self._db.AMONG

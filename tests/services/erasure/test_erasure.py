@@ -159,6 +159,49 @@ def test_deleted_and_archived_memories_can_be_erased(memory: AgentMemory, erase:
     assert_kept(memory, kept)
 
 
+@pytest.mark.file_only("the file is looked through")
+def test_who_leaves_leaves_nothing_deleted_or_stated_by_hand(memory: AgentMemory) -> None:
+    """A user who was "forgotten" before, by ``delete_all``, stayed in the history for ever."""
+    kept = others(memory)
+    ann, ben = (memory.session({"user_id": name}) for name in ("ann@example.org", "ben"))
+    ben.graph.add("Quokkaland", "borders", "Ruritania")
+    gone = ann.store("the deleted Zanzibarian parrot")
+    memory.session({"user_id": "ann@example.org", "run_id": "first"}).store("a Zanzibarian owl")
+    ann.graph.add("Zanzibarian parrot", "lives_in", "Quokkaland")
+    back = ann.store("the Zanzibarian parrot that Ben took over")
+    memory.delete(back)
+    memory.undo()
+    memory.update(back, content="the parrot", user_id="ben")
+    memory.delete_all(user_id="ann@example.org")
+    backup = memory.backup()
+    receipt = memory.erase(filters={"user_id": "ann@example.org"}, backups=True)
+    assert receipt.clean
+    assert gone in receipt.ids
+    assert back not in receipt.ids
+    memory.erase(back, backups=True)
+    for word in ("Zanzibarian", "ann@example.org", "lives_in"):
+        assert counted(word, *files_of(memory)) == 0
+    assert [edge.source for edge in ben.graph.relationships()] == ["Quokkaland"]
+    assert backup.exists()
+    assert_kept(memory, kept)
+
+
+def test_deleted_memories_are_matched_by_whose_they_were_alone(memory: AgentMemory) -> None:
+    deleted = {
+        name: memory.store(f"about {name}", user_id=name, run_id="1", session_id=f"s-{name}")
+        for name in ("ann", "ben", "eve")
+    }
+    memory.delete_many(list(deleted.values()))
+    back = memory.store("about ben, again", user_id="ben")
+    filters = {"user_id": "ben", "category": "note"}
+    assert memory.erase(filters=filters).ids == [back]
+    assert memory.erase(filters={"user_id": "ben"}).ids == [deleted["ben"]]
+    assert memory.erase(filters={"session_id": "s-eve", "run_id": "1"}).ids == [deleted["eve"]]
+    with pytest.raises(ValidationError, match="no memory matches"):
+        memory.erase(filters={"user_id": "ann", "run_id": "2"})
+    assert len(memory.history(deleted["ann"])) == 2
+
+
 def test_what_deleting_left_in_free_pages_goes(memory: AgentMemory, erase: Erase) -> None:
     """Pages that were freed before are not filled with zeros: only a new file is without them."""
     kept = others(memory, 20)
