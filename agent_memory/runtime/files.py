@@ -100,12 +100,17 @@ def refuse_unfit_file(path: Path) -> None:
 def tighten_rights(path: Path) -> None:
     """Remove the rights of others on a file of ours and on its log, without opening them.
 
-    If others had any on the file itself, that is logged: they may have read it until now.
+    If others had any on the file itself, that is logged: they may have read it until now. A log
+    gets the rights that we have on the file: one that was made while the file was read-only kept it
+    from being written for ever after.
     """
     before = exposures(path)
+    own = 0
     for part in (path, *(beside(path, suffix) for suffix in SIDE_FILES)):
         with contextlib.suppress(FileNotFoundError, PermissionError):
-            if stat.S_IMODE(part.stat().st_mode) & 0o077:
+            mode = part.stat().st_mode
+            own = own or mode & 0o600
+            if mode & 0o077 or own & ~mode:
                 _make_private(part)
     if before and not exposures(path):
         import logging  # noqa: PLC0415 - 3 ms of startup, for a line that is seldom written

@@ -230,6 +230,9 @@ for read_only in (False, True):
             print("opened", memory.get("kept").content, len(memory.search("kept")))
     except StorageError as error:
         print(type(error).__name__)
+os.chmod(*((path, 0o600) if what == "file" else (os.path.dirname(path), 0o700)))
+with AgentMemory.open(path) as memory:
+    print("stored", memory.store("once it may be written again", id="again"))
 """
 
 
@@ -243,7 +246,7 @@ for read_only in (False, True):
         ("folder", "0000", ["StorageUnavailable", "StorageUnavailable"]),
     ],
 )
-def test_what_rights_let_be_read_is_read(
+def test_what_rights_let_be_read_is_read_and_written_again_once_they_let(
     what: str, mode: str, answers: list[str], journal: str, public_folder: Path, tmp_path: Path
 ) -> None:
     folder = public_folder / "folder"
@@ -255,4 +258,4 @@ def test_what_rights_let_be_read_is_read(
     folder.chmod(0o700)
     if (what, mode, journal) == ("folder", "0500", "rollback"):
         answers = ["opened kept 1", "opened kept 1"]  # only a write needs more than the file
-    assert found.splitlines() == answers
+    assert found.splitlines() == [*answers, "stored again"]
