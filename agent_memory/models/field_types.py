@@ -6,7 +6,7 @@ Pydantic, whose import takes longer than a search.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
@@ -42,6 +42,8 @@ Metadata = Annotated[dict[str, Any], AfterValidator(clean_metadata)]
 
 
 def _read_end(value: object) -> object:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = value.isoformat()
     return parse_end(value) if isinstance(value, str) else _read_time(value)
 
 

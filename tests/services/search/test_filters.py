@@ -5,7 +5,7 @@ Filters on metadata are in test_custom_filters.py.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -178,6 +178,9 @@ def test_a_span_may_be_given_as_filters(several: AgentMemory) -> None:
     assert found(several, filters=span) == {"task"}
     assert several.count(filters=span) == 1
     assert several.count(filters={"date_range": {}}) == 11
+    for day in ("2026-01-29", date(2026, 1, 29)):
+        assert found(several, filters={"date_range": {"start": day, "end": day}}) == {"task"}
+        assert found(several, since=day, until=day) == {"task"}
 
 
 @pytest.mark.parametrize("end", ["since", "until"])
