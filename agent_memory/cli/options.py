@@ -412,7 +412,7 @@ description_options = _all_of(
     click.option("--importance", type=click.Choice([level.value for level in Importance])),
     click.option("--user", "user_id", help="The user it is about."),
     click.option("--run", "run_id", help="The run it belongs to."),
-    click.option("--timestamp", type=Moment(), help="When it was learned; default: now."),
+    click.option("--timestamp", type=Moment(), help="When it was learned; of a new one: now."),
     click.option("--metadata", type=JsonObject(), help="Anything else, as a JSON object."),
     click.option(
         "--status",

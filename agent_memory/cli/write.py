@@ -281,6 +281,9 @@ def _fault(
 def update(session: Session, /, memory_id: str, on_secret: str | None, **options: Any) -> None:
     """Change a memory; its old values stay in its history.
 
+    What no option names stays as it is. Tags and metadata replace the old ones: --tag "" takes all
+    tags away.
+
     \b
     Example:
       agent-memory --agent bob update mem-a3f2c1b4e5d6 --content "Prefer tea"
