@@ -129,10 +129,10 @@ class LifecycleVerbs(OpenMemory):
         of the file; with ``backups`` from the library's own backups too. The receipt lists what was
         removed and whether a scan of the raw bytes still found anything. The id of a memory that
         was deleted earlier erases its history. ``filters`` are those of a search, but include
-        archived memories unless they say otherwise, and deleted ones if they ask for nothing but
-        user, run and session. A ``user_id`` alone also erases what was stated by hand in that
-        user's graph. An erased memory cannot be brought back; ``delete`` is the ordinary verb that
-        can be undone.
+        archived memories unless they say otherwise. Those that ask for nothing but user, run and
+        session include deleted ones, and with ``backups`` those that only backups have. A
+        ``user_id`` alone also erases what was stated by hand in that user's graph. An erased memory
+        cannot be brought back; ``delete`` is the ordinary verb that can be undone.
 
         Raises ``MemoryNotFound``, and ``StorageLocked`` while another process reads an older state
         of the file; then nothing is erased.
@@ -150,7 +150,7 @@ class LifecycleVerbs(OpenMemory):
                 scope = scope.model_copy(update={"archived": None})
             if scope == SearchFilters(user_id=scope.user_id, archived=None):
                 user_id = scope.user_id
-            ids = self._store.erasure.ids(scope)
+            ids = self._store.erasure.ids(scope, backups=backups)
         elif not ids:
             raise ValidationError.of("memory_ids", "give the ids of memories, or filters", ids)
         if not ids:

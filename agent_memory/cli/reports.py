@@ -112,7 +112,10 @@ def receipt_text(receipt: ErasureReceipt) -> str:
         state = "erased" if copy.erased else "still contains it" if copy.found else "untouched"
         lines.append(f"{copy.path}: {state}" + (f" ({copy.problem})" if copy.problem else ""))
     if not receipt.with_backups and any(copy.found for copy in receipt.backups):
-        lines.append("run it again with the same IDs and --backups to erase from these too")
+        lines.append(
+            "run it again with --backups and the same IDs, user, run or session to erase from"
+            " these too"
+        )
     if receipt.also_in:
         lines.append(f"other memories contain part of it: {' '.join(receipt.also_in[:10])}")
     return "\n".join(lines)

@@ -7,8 +7,8 @@ library did not write itself, such as a copied export, nor what a disk keeps of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -31,11 +31,11 @@ from agent_memory.services.erasure.tombstones import (
 from agent_memory.services.unit_of_work import Service
 from agent_memory.storage.change_records import ErasedText, RemovedRows, Tombstone
 from agent_memory.storage.engine import Capability, Engine, require
-from agent_memory.storage.filters import All, Equals, filter_of
+from agent_memory.storage.filters import All, Equals, Filter, filter_of
 from agent_memory.storage.opening import file_storage, open_engine
 
 _MOST_NAMED: Final = 100
-_OWNER_COLUMNS: Final = ("user_id", "run_id", "created_by_session")
+_OWNER_COLUMNS: Final = frozenset({"user_id", "run_id", "created_by_session"})
 
 
 @dataclass(slots=True)
@@ -164,30 +164,25 @@ class ErasureService(Service):
         reports = copies.reports(verdict.left.keys())
         return receipt.model_copy(update={"with_backups": backups, "backups": reports})
 
-    def ids(self, filters: SearchFilters) -> list[str]:
-        """Return the ids of the memories that match, oldest first, then those of deleted ones.
+    def ids(self, filters: SearchFilters, *, backups: bool = False) -> list[str]:
+        """Return the ids of the memories that match, oldest first, then those of past ones.
 
-        Deleted ones match only filters by user, run and session: whose they were is in their
-        history, and whoever asks to be forgotten is in there too.
+        Past ones, which were deleted or, with ``backups``, are only in backups, match filters by
+        user, run and session alone: who asks to be forgotten is there too.
         """
         tree = filter_of(filters, agent_id=self._engine.agent_id)
-        parts = tree.parts if isinstance(tree, All) else (tree,)
-        owners = {
-            part.column: part.value
-            for part in parts
-            if isinstance(part, Equals) and part.column in _OWNER_COLUMNS
-        }
+        ids = self._engine.memories.ids(tree)
+        owners = _owners_in(tree)
+        if owners is None:
+            return ids
+        past = _deleted_ids(self._engine, owners)
+        for path in self._stores_beside() if backups else ():
+            with suppress(StorageError, ValidationError):  # the receipt names it
+                past += self._in_copy(path, lambda copy: copy.memories.ids(tree)) or ()
+                past += self._in_copy(path, lambda copy: _deleted_ids(copy, owners)) or ()
         with self._engine.read():
-            ids = self._engine.memories.ids(tree)
-            if len(owners) < len(parts):
-                return ids
-            deleted: dict[str, None] = {}
-            for change in self._engine.history.iterate():
-                deleted.pop(change.memory_id, None)
-                if change.event == "DELETE" and owners.items() <= change.old.items():
-                    deleted[change.memory_id] = None
-            rows = self._engine.memory_rows
-            return ids + [memory_id for memory_id in deleted if rows.get(memory_id) is None]
+            row = self._engine.memory_rows.get
+            return ids + [memory_id for memory_id in dict.fromkeys(past) if row(memory_id) is None]
 
     def tombstones(self) -> list[Tombstone]:
         """Return the tombstones, oldest first."""
@@ -253,9 +248,22 @@ class ErasureService(Service):
             return entry_ids.intersection(ids)
         if not side_files.is_store(path, self._engine.files.path):
             return None
+        known_ids = self._in_copy(path, lambda copy: copy.erasure.known_ids(ids))
+        return None if known_ids is None else set(known_ids)
+
+    def _stores_beside(self) -> list[Path]:
+        """Return the copies that are whole stores."""
+        require(self._engine, Capability.FILE_BACKUP)
+        place = self._engine.files.path
+        return [path for path in side_files.copies_of(place) if side_files.is_store(path, place)]
+
+    def _in_copy(
+        self, path: Path, read: Callable[[Engine], Collection[str]]
+    ) -> Collection[str] | None:
+        """Return what ``read`` returns for a copy, or ``None`` if it is another agent's."""
         with closing(open_engine(path, create=False, read_only=True, vetted=False)) as copy:
             is_of_agent = copy.agent.identity() == self._engine.agent_id
-            return copy.erasure.known_ids(ids) if is_of_agent else None
+            return read(copy) if is_of_agent else None
 
     def _erase_in_copy(self, path: Path, erasure: _Erasure) -> ErasedCopy:
         """Erase in a backup, and add what it says of the memories to the text of the erasure."""
@@ -280,6 +288,25 @@ class ErasureService(Service):
                 proof.look_through_copy(path)
             except StorageError as error:
                 copies.done[path] = done.model_copy(update={"problem": str(error)})
+
+
+def _owners_in(tree: Filter) -> dict[str, str] | None:
+    """Return the columns that filters by user, run or session ask for; ``None`` for others."""
+    parts = tree.parts if isinstance(tree, All) else (tree,)
+    owners = {part.column: part.value for part in parts if isinstance(part, Equals)}
+    is_owner = owners.keys() <= _OWNER_COLUMNS and len(owners) == len(parts)
+    return owners if owners and is_owner else None
+
+
+def _deleted_ids(engine: Engine, owners: Mapping[str, str]) -> list[str]:
+    """Return the ids of memories that were deleted last, and whose they were then."""
+    deleted: dict[str, None] = {}
+    with engine.read():
+        for change in engine.history.iterate():
+            deleted.pop(change.memory_id, None)
+            if change.event == "DELETE" and owners.items() <= change.old.items():
+                deleted[change.memory_id] = None
+    return list(deleted)
 
 
 def _receipt(

@@ -186,6 +186,23 @@ def test_who_leaves_leaves_nothing_deleted_or_stated_by_hand(memory: AgentMemory
     assert_kept(memory, kept)
 
 
+@pytest.mark.file_only("the backups beside the file are looked through")
+def test_who_is_only_in_backups_any_more_is_erased_there(memory: AgentMemory) -> None:
+    """Its ids were gone with the first erasure, so that nobody could name them."""
+    gone = memory.store("the Zanzibarian parrot", user_id="ann")
+    moved = memory.store("the other parrot", user_id="ann")
+    memory.backup()
+    memory.update(moved, user_id="ben")
+    assert memory.erase(filters={"user_id": "ann"}).ids == [gone]
+    assert counted("Zanzibarian", *files_of(memory))
+    receipt = memory.erase(filters={"user_id": "ann"}, backups=True)
+    assert (receipt.ids, receipt.clean) == ([gone], True)
+    assert counted("Zanzibarian", *files_of(memory)) == 0
+    assert memory.count() == 1
+    with pytest.raises(ValidationError, match="no memory matches"):
+        memory.erase(filters={"user_id": "ann"}, backups=True)
+
+
 def test_deleted_memories_are_matched_by_whose_they_were_alone(memory: AgentMemory) -> None:
     deleted = {
         name: memory.store(f"about {name}", user_id=name, run_id="1", session_id=f"s-{name}")
