@@ -179,7 +179,7 @@ class SessionMemory(WithCheckedFlags):
         """
         self._refuse_unless("read")
         own = self._memory._store.lifecycle.own_change_ids(memory_id, self._owner)
-        if not own:
+        if not own and self._own(memory_id) is None:
             raise MemoryNotFound(memory_id)
         entries = self._memory.history(memory_id, limit=_MOST)
         limit = check_whole_number("limit", limit, lowest=1)

@@ -319,6 +319,7 @@ def test_a_history_begins_where_the_memory_became_the_sessions(
 ) -> None:
     memory.update(bens, content="Ben has the plan no more")
     memory.update(bens, user_id="alice", content="Alice has a plan")
+    assert alice.history(bens) == []
     alice.update(bens, content="Alice has her plan")
     told = alice.history(bens)
     assert [it.new_values for it in told] == [{"content": "Alice has her plan"}]
