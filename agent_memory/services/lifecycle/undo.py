@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, get_args
 
 from agent_memory.errors import ValidationError
 from agent_memory.models.columns import HISTORIC, USAGE
@@ -15,7 +15,7 @@ from agent_memory.services.policies.admission import Admission, storable_row
 from agent_memory.services.writing.update import recorded
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
-from agent_memory.storage.records import RowValues, read_json
+from agent_memory.storage.records import Reason, RowValues, read_json
 
 if TYPE_CHECKING:
     from agent_memory.models.owner import Owner
@@ -314,8 +314,8 @@ def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> 
         row_id = engine.memory_rows.insert(
             {name: value for name, value in mended.items() if value is not None}
         )
-    if entry := target.get("scratchpad"):
-        reason, _, entered_at = str(entry).partition(" ")
+    reason, _, entered_at = str(target.get("scratchpad")).partition(" ")
+    if reason in get_args(Reason):  # the history is text that another program may have changed
         engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
 
 

@@ -23,8 +23,8 @@ from agent_memory.storage.postgres.tables.embeddings import EmbeddingTable
 from agent_memory.storage.postgres.tables.fingerprints import FingerprintTable
 from agent_memory.storage.postgres.tables.history import HistoryTable, OperationTable
 from agent_memory.storage.postgres.tables.memories import MemoryTable
-from agent_memory.storage.postgres.tables.recalls import RecallTable
-from agent_memory.storage.postgres.tables.scratchpad import ScratchpadTable
+from agent_memory.storage.sql.recalls import RecallTable
+from agent_memory.storage.sql.scratchpad import ScratchpadTable
 
 if TYPE_CHECKING:
     from agent_memory.storage.engine import FileOperations

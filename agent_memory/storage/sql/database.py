@@ -21,6 +21,8 @@ class SQLDatabase(Protocol):
     """The SQL of the bytes of a text; the text's name is formatted into it."""
     SOURCE_NUMBER: str
     """The column that numbers the rows of ``entity_sources`` and ``relationship_sources``."""
+    ROW_KEY: str
+    """The primary key of a table that has one row, or none, for each memory."""
 
     @property
     def location(self) -> str:
@@ -28,6 +30,9 @@ class SQLDatabase(Protocol):
 
     def listed(self, values: Iterable[Any]) -> object:
         """Return the values that ``AMONG`` stands for, as a single parameter."""
+
+    def counting(self) -> AbstractContextManager[None]:
+        """Run statements that only update counters, after which what is cached is still right."""
 
     def savepoint(self) -> AbstractContextManager[None]:
         """Let an error in the body undo what the body did, so that the transaction can go on."""

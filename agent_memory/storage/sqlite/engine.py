@@ -15,14 +15,14 @@ from agent_memory.errors import StorageLocked
 from agent_memory.models.times import format_time
 from agent_memory.runtime.files import beside, locked
 from agent_memory.storage.engine import Capability
+from agent_memory.storage.sql.recalls import RecallTable
+from agent_memory.storage.sql.scratchpad import ScratchpadTable
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database, library_version
 from agent_memory.storage.sqlite.keyword_index import KeywordIndex
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.fingerprints import FingerprintTable
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
-from agent_memory.storage.sqlite.tables.recalls import RecallTable
-from agent_memory.storage.sqlite.tables.scratchpad import ScratchpadTable
 
 if TYPE_CHECKING:
     from agent_memory.models.agent import CheckReport

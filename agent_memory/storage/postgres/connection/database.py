@@ -250,6 +250,10 @@ class Database:
         finally:
             self._thread.is_impatient = False
 
+    def counting(self) -> contextlib.AbstractContextManager[None]:
+        """Run statements that only update counters: here no cache needs to know."""
+        return contextlib.nullcontext()
+
     @contextlib.contextmanager
     def savepoint(self) -> Iterator[None]:
         """Let an error in the body undo what the body did, so that the transaction can go on."""
@@ -400,6 +404,7 @@ class Database:
     LEAST = "least"
     AS_BYTES = "convert_to({}, 'UTF8')"
     SOURCE_NUMBER = "seq"
+    ROW_KEY = "agent_id, seq"
 
     @staticmethod
     def listed(values: Iterable[Any]) -> list[Any]:

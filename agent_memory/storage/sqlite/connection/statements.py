@@ -91,6 +91,7 @@ class Statements(ABC):
     LEAST = "min"
     AS_BYTES = "CAST({} AS BLOB)"
     SOURCE_NUMBER = "rowid"
+    ROW_KEY = "seq"
 
     @staticmethod
     def listed(values: Iterable[Any]) -> str:

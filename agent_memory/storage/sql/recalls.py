@@ -6,31 +6,34 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from agent_memory.models.fields import to_json
 from agent_memory.storage.records import recall_window
-from agent_memory.storage.sqlite.tables import Table
+from agent_memory.storage.sql import Table
 
 # The memory may be gone by the time this is written.
 _RECORD: Final = """
-INSERT INTO recalls (seq, recalled_at) SELECT seq, ? FROM memories WHERE seq = ?
-ON CONFLICT (seq) DO UPDATE SET recalled_at = max(recalled_at, excluded.recalled_at)"""
+INSERT INTO recalls (seq, recalled_at) SELECT seq, ? FROM memories WHERE seq {among}
+ON CONFLICT ({key}) DO UPDATE
+SET recalled_at = {greatest}(recalls.recalled_at, excluded.recalled_at)"""
 
 
 class RecallTable(Table):
     """The table of when each memory was last returned to the agent."""
 
     def row_ids_of(self, memory_ids: Sequence[str]) -> dict[str, int]:
-        sql = "SELECT id, seq FROM memories WHERE id IN (SELECT value FROM json_each(?))"
-        return dict(self._db.rows(sql, (to_json(list(memory_ids)),)))
+        sql = f"SELECT id, seq FROM memories WHERE id {self._db.AMONG}"
+        return dict(self._db.rows(sql, (self._db.listed(memory_ids),)))
 
     def record(self, recalled: Mapping[int, str], now: datetime) -> None:
         if not recalled:
             return
+        sql = _RECORD.format(among=self._db.AMONG, key=self._db.ROW_KEY, greatest=self._db.GREATEST)
         with self._db.counting():
             self._db.run(
                 "DELETE FROM recalls WHERE recalled_at NOT BETWEEN ? AND ?", recall_window(now)
             )
-            self._db.run_many(_RECORD, ((moment, row_id) for row_id, moment in recalled.items()))
+            for moment in set(recalled.values()):
+                row_ids = [row_id for row_id, at in recalled.items() if at == moment]
+                self._db.run(sql, (moment, self._db.listed(row_ids)))
 
     def is_any_recent(self, now: datetime) -> bool:
         sql = "SELECT 1 FROM recalls WHERE recalled_at BETWEEN ? AND ? LIMIT 1"
