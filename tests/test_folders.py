@@ -53,8 +53,9 @@ WRITTEN = re.compile(
 TOGETHER: tuple[set[str], ...] = (
     {"tables.memories", "tables.memory_rows"},
     {"tables.graph", "tables.graph_maintenance"},
+    {"tables.history", "tables.stored_rows"},
 )
-"""Modules that write the same tables: one for everyday use, one for undo, import and erasure."""
+"""Modules that write the same tables: one for everyday use, one for undo, import and the like."""
 VAGUE = {"it", "one", "told", "there", "said", "found", "those", "given", "every", "holds"}
 """Words that say nothing of what they name. A noun always says more: ``memory``, ``report``."""
 OTHER_SQLITES = {"sqlite3", "_sqlite3", "pysqlite2", "pysqlite3", "sqlcipher3", "aiosqlite"}
