@@ -155,7 +155,12 @@ class Statement(NamedTuple):
 def contradictions(
     tombstones: Sequence[Tombstone], statements: Iterable[Statement]
 ) -> list[tuple[str, Tombstone]]:
-    """Return the memories that say something erased, each with a tombstone of it."""
+    """Return the memories that say something erased, each with a tombstone of it.
+
+    Such a thing is being imported, or is in a row that another program wrote.
+    """
+    if not tombstones:
+        return []
     known = {(tombstone.key, tombstone.hash): tombstone for tombstone in tombstones}
     keys = {key for key, _ in known}
     return [

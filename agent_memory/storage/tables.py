@@ -425,12 +425,6 @@ class TombstoneTable(Protocol):
     def latest(self) -> str | None:
         """Return when something was last erased, in stored form."""
 
-    def contradicted(self) -> list[tuple[str, Tombstone]]:
-        """Return the tombstones of things that exist all the same, each with the memory concerned.
-
-        Such a thing is being imported, or is in a row that another program wrote.
-        """
-
 
 class ReviewTable(Protocol):
     """The table of memories under review."""

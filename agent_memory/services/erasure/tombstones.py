@@ -21,6 +21,7 @@ from agent_memory.storage.change_records import (
     RemovedRows,
     Statement,
     Tombstone,
+    contradictions,
     hash_of_content,
     hash_of_id,
 )
@@ -118,15 +119,21 @@ def put_in_force(engine: Engine, tombstones: Collection[Tombstone]) -> int:
     new = {tombstone for tombstone in tombstones if engine.tombstones.put(tombstone)}
     if not new:
         return 0
-    contradicted = {tombstone for _, tombstone in engine.tombstones.contradicted()} & new
+    contradicted = contradicted_tombstones(engine) & new
     for tombstone in contradicted:
         engine.tombstones.remove(tombstone.key, tombstone.hash)
     return len(new) - len(contradicted)
 
 
+def contradicted_tombstones(engine: Engine) -> set[Tombstone]:
+    """Return the tombstones of things that exist all the same."""
+    statements = engine.erasure.statements()
+    return {tombstone for _, tombstone in contradictions(engine.tombstones.all(), statements)}
+
+
 def tombstones_in_force(engine: Engine) -> Iterator[Tombstone]:
     """Yield the tombstones, oldest first, except for those of memories that exist all the same."""
-    contradicted = {tombstone for _, tombstone in engine.tombstones.contradicted()}
+    contradicted = contradicted_tombstones(engine)
     for tombstone in engine.tombstones.all():
         if tombstone not in contradicted:
             yield tombstone

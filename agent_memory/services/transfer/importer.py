@@ -21,7 +21,11 @@ from agent_memory.models.portable import Section, StagedEntry
 from agent_memory.models.reports import OnConflict, Plan
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.runtime.side_thread import SideThread
-from agent_memory.services.erasure.tombstones import Tombstones, put_in_force
+from agent_memory.services.erasure.tombstones import (
+    Tombstones,
+    contradicted_tombstones,
+    put_in_force,
+)
 from agent_memory.services.graph.importer import GraphImporter
 from agent_memory.services.policies.admission import Admission
 from agent_memory.services.transfer.agent import AgentImporter
@@ -436,7 +440,7 @@ class Importer:
     def _finish_tombstones(self) -> None:
         """Adopt erasures from elsewhere, and lift those that ``include_erased`` undid."""
         if self._include_erased:
-            for _, tombstone in self._engine.tombstones.contradicted():
+            for tombstone in contradicted_tombstones(self._engine):
                 self._engine.tombstones.remove(tombstone.key, tombstone.hash)
         if count := put_in_force(self._engine, self._erased_elsewhere):
             self.plan.notes.append(f"{count:,} tombstones of erased memories imported")

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from agent_memory.storage.postgres.tables.graph import GraphTable
     from agent_memory.storage.postgres.tables.memory_rows import MemoryRowTable
     from agent_memory.storage.postgres.tables.statistics import StatisticsQueries
-    from agent_memory.storage.postgres.tables.tombstones import TombstoneTable
     from agent_memory.storage.postgres.vector_index import VectorIndex
     from agent_memory.storage.sql.graph_maintenance import GraphMaintenance
     from agent_memory.storage.sql.rejections import RejectionTable
     from agent_memory.storage.sql.reviews import ReviewTable
+    from agent_memory.storage.sql.tombstones import TombstoneTable
     from agent_memory.storage.sql.usage import UsageQueries
 
 
@@ -91,7 +91,7 @@ class PostgresEngine:
 
     @cached_property
     def tombstones(self) -> TombstoneTable:
-        from agent_memory.storage.postgres.tables.tombstones import TombstoneTable  # noqa: PLC0415
+        from agent_memory.storage.sql.tombstones import TombstoneTable  # noqa: PLC0415
 
         return TombstoneTable(self.database)
 

@@ -6,11 +6,9 @@ same again removes it; a row that another program wrote exists beside it.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable
 from typing import Final
 
-from agent_memory.storage.change_records import Statement, Tombstone, contradictions
+from agent_memory.storage.change_records import Tombstone
 from agent_memory.storage.sql import Table
 
 # One row per key, without reading all rows: a store has few keys. (PostgreSQL has min(bytea) only
@@ -53,11 +51,3 @@ class TombstoneTable(Table):
     def latest(self) -> str | None:
         moment = self._db.value("SELECT max(erased_at) FROM tombstones")
         return None if moment is None else str(moment)
-
-    def contradicted(self) -> list[tuple[str, Tombstone]]:
-        tombstones = self.all()
-        return contradictions(tombstones, self._statements() if tombstones else ())
-
-    @abstractmethod
-    def _statements(self) -> Iterable[Statement]:
-        """Return what the memories say."""

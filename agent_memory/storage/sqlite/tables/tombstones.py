@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from agent_memory.storage.change_records import Statement
+from agent_memory.storage.change_records import Tombstone, contradictions
 from agent_memory.storage.sql import tombstones
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
@@ -19,14 +18,14 @@ class TombstoneTable(tombstones.TombstoneTable):
 
     _db: Database
 
-    def _statements(self) -> Iterable[Statement]:
-        return ErasureQueries(self._db).statements()
+    def _contradicted(self) -> list[tuple[str, Tombstone]]:
+        return contradictions(self.all(), ErasureQueries(self._db).statements())
 
     def find_problems(self) -> list[Problem]:
         """Report memories that were erased, or say what was erased, and exist all the same."""
         from agent_memory.models.agent import Problem  # noqa: PLC0415 - storing needs no model
 
-        memory_ids = dict.fromkeys(memory_id for memory_id, _ in self.contradicted())
+        memory_ids = dict.fromkeys(memory_id for memory_id, _ in self._contradicted())
         advice = "another program wrote it: erase it again, or keep it with `check --repair`"
         return [
             Problem(
@@ -41,5 +40,5 @@ class TombstoneTable(tombstones.TombstoneTable):
 
         Must run inside ``write()``.
         """
-        for _, tombstone in self.contradicted():
+        for _, tombstone in self._contradicted():
             self.remove(tombstone.key, tombstone.hash)
