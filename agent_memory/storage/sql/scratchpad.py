@@ -71,9 +71,10 @@ class ScratchpadTable(Table):
             surplus = int(self._db.value(f"{_COUNT} {_OF_USER}", (user_id,))) - max_size
             if surplus > 0:
                 leaving = self._db.rows(sql, (user_id, kept, surplus))
-                row_ids = self._db.listed(row_id for row_id, _ in leaving)
                 with self._db.counting():
-                    self._db.run(f"DELETE FROM scratchpad WHERE seq {among}", (row_ids,))
+                    self._db.run_many(
+                        "DELETE FROM scratchpad WHERE seq = ?", ((row_id,) for row_id, _ in leaving)
+                    )
                 evicted += [memory_id for _, memory_id in leaving]
         return evicted
 

@@ -1,54 +1,35 @@
-"""The table of memories: rows in, models out."""
+"""The table of memories in PostgreSQL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agent_memory.models.enums import MemoryOrder
 from agent_memory.models.excerpt import MemoryExcerpt
-from agent_memory.models.fields import is_memory_id
-from agent_memory.models.memory import Memory, MemoryChanges
+from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS
-from agent_memory.models.times import format_time
 from agent_memory.storage.filters import EVERYTHING, Equals, Filter, spread_rows
-from agent_memory.storage.memory_models import memory_of_values
 from agent_memory.storage.memory_values import column_value
+from agent_memory.storage.postgres.connection import Database
 from agent_memory.storage.postgres.filters import compiled
-from agent_memory.storage.postgres.tables import Table
-from agent_memory.storage.records import MEMORY_COLUMNS, Signals, signals_of_row
-from agent_memory.storage.sql import Condition
+from agent_memory.storage.records import Signals, signals_of_row
+from agent_memory.storage.sql import Condition, memories
+from agent_memory.storage.sql.memories import KEYS, sorting
 from agent_memory.text.dates import Span
 
 if TYPE_CHECKING:
     from agent_memory.models.owner import Owner
 
-_COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
 _INSERT: Final = f"""
 INSERT INTO memories ({", ".join(MEMORY_FIELDS)})
 VALUES ({", ".join(["%s"] * len(MEMORY_FIELDS))}) RETURNING seq"""
-_SELECT_BY_ID: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.id = %s"
-_SELECT_BY_SEQ: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.seq = ANY(%s)"
-_SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
-WHERE m.seq > %s AND m.seq <= %s"""
-_NEWEST: Final = "m.timestamp DESC, m.seq DESC"
 # The rows are chosen before their texts are read.
 _SELECT_RECENT: Final = f"""
 WITH chosen AS MATERIALIZED (SELECT m.agent_id, m.seq FROM memories AS m
   WHERE {{condition}} ORDER BY {{order}} LIMIT %s OFFSET %s)
-SELECT {_COLUMNS} FROM chosen JOIN memories AS m USING (agent_id, seq)
+SELECT {memories.COLUMNS} FROM chosen JOIN memories AS m USING (agent_id, seq)
 ORDER BY {{order}}"""
-_KEYS: Final[dict[MemoryOrder, tuple[str, str]]] = {
-    MemoryOrder.IMPORTANCE: (
-        "CASE m.importance WHEN 'high' THEN 0 WHEN 'low' THEN 2 ELSE 1 END",
-        ">",
-    ),
-    MemoryOrder.RECALLED: ("m.access_count", "<"),
-    MemoryOrder.LAST_RECALLED: ("coalesce(m.last_accessed, '')", "<"),
-    MemoryOrder.CATEGORY: ("m.category", ">"),
-}
-"""What memories are sorted by before their time, and how the key of a later memory compares."""
 _SELECT_BEGINNINGS: Final = """
 WITH chosen AS MATERIALIZED (SELECT m.agent_id, m.seq FROM memories AS m
   WHERE {condition} ORDER BY m.timestamp DESC, m.seq DESC LIMIT %s)
@@ -86,41 +67,23 @@ WHERE seq = %s"""
 _COUNT_ALL: Final = "SELECT count(*) FROM memories"
 _COUNT_CURRENT: Final = f"""
 SELECT ({_COUNT_ALL}) - (SELECT count(*) FROM memories WHERE archived <> 0)"""
-_SELECT_IDS: Final = "SELECT id FROM memories WHERE seq = ANY(%s) ORDER BY seq"
 _LAST_ROW_ID: Final = """
 SELECT greatest((SELECT max(seq) FROM memories),
   (SELECT highest FROM numbers WHERE of_table = 'memories'))"""
 
 
-class MemoryTable(Table):
+class MemoryTable(memories.MemoryTable):
     """The table of memories: rows in, models out."""
+
+    _db: Database
+
+    @property
+    def _agent_id(self) -> str:
+        return self._db.agent_id
 
     def insert(self, memory: Memory) -> int:
         values = [column_value(getattr(memory, name)) for name in MEMORY_FIELDS]
         return int(self._db.value(_INSERT, values))
-
-    def exists(self, memory_id: str) -> bool:
-        return self._db.row("SELECT 1 FROM memories WHERE id = %s", (memory_id,)) is not None
-
-    def row_id_of(self, memory_id: str) -> int | None:
-        if not is_memory_id(memory_id):
-            return None
-        row_id = self._db.value("SELECT seq FROM memories WHERE id = %s", (memory_id,))
-        return None if row_id is None else int(row_id)
-
-    def ids_of(self, row_ids: Sequence[int]) -> list[str]:
-        return [memory_id for (memory_id,) in self._db.rows(_SELECT_IDS, (list(row_ids),))]
-
-    def get(self, memory_id: str) -> Memory | None:
-        if not is_memory_id(memory_id):
-            return None
-        row = self._db.row(_SELECT_BY_ID, (memory_id,))
-        return None if row is None else memory_of_values(row, self._db.agent_id)
-
-    def get_many(self, row_ids: Iterable[int]) -> dict[int, Memory]:
-        rows = self._db.rows(_SELECT_BY_SEQ, (list(row_ids),))
-        agent_id = self._db.agent_id
-        return {row[0]: memory_of_values(row, agent_id) for row in rows}
 
     def excerpts(self, row_ids: Iterable[int]) -> dict[int, MemoryExcerpt]:
         memories = self.get_many(row_ids)
@@ -130,8 +93,8 @@ class MemoryTable(Table):
         return [MemoryExcerpt.of(memory) for memory in self.recent(filters, limit=limit, offset=0)]
 
     def readable(self, *, after: int, until: int) -> list[Memory]:
-        rows = self._db.rows(_SELECT_SPAN, (after, until))
-        return [memory_of_values(row, self._db.agent_id) for row in rows]
+        sql = f"{memories.SELECT} WHERE m.seq > ? AND m.seq <= ?"
+        return self._models(self._db.rows(sql, (after, until)))
 
     def recent(
         self,
@@ -145,21 +108,21 @@ class MemoryTable(Table):
         condition = compiled(filters)
         behind = Condition("true") if after is None else self._behind(after, order)
         sql = _SELECT_RECENT.format(
-            condition=f"{behind.sql} AND {condition.sql}", order=_sorting(order)
+            condition=f"{behind.sql} AND {condition.sql}", order=sorting(order)
         )
         rows = self._db.rows(sql, (*behind.values, *condition.values, limit, offset))
-        return [memory_of_values(row, self._db.agent_id) for row in rows]
+        return self._models(rows)
 
     def _behind(self, memory_id: str, order: MemoryOrder) -> Condition:
         """Return the condition of what comes after a memory; if that is gone, nothing does."""
-        key, than = _KEYS.get(order, ("0", "<"))
+        key, than = KEYS.get(order, ("0", "<"))
         sql = f"SELECT m.timestamp, m.seq, {key} FROM memories AS m WHERE m.id = %s"
         seen = self._db.row(sql, (memory_id,))
         if seen is None:
             return Condition("false")
         later = ">" if order is MemoryOrder.OLDEST else "<"
         behind = f"(m.timestamp, m.seq) {later} (%s, %s)"
-        if order not in _KEYS:
+        if order not in KEYS:
             return Condition(behind, seen[:2])
         return Condition(
             f"({key} {than} %s OR ({key} = %s AND {behind}))", (seen[2], seen[2], *seen[:2])
@@ -199,27 +162,14 @@ class MemoryTable(Table):
         sample = spread_rows(self.last_row_id())
         return len(self.row_ids(filters, among=sample)) / max(1, len(sample))
 
-    def is_empty(self) -> bool:
-        return self._db.row("SELECT 1 FROM memories LIMIT 1") is None
-
     def has_others(self, owner: Owner) -> bool:
         if owner.run_id is not None:
             own = Equals("user_id", owner.user_id).and_also(Equals("run_id", owner.run_id))
             return self.count(own) < self.count(EVERYTHING)
         return bool(self._db.value(_HAS_OTHERS, {"user_id": owner.user_id}))
 
-    def last_row_id(self) -> int:
-        return int(self._db.value("SELECT max(seq) FROM memories") or 0)
-
     def last_row_id_of_damaged(self) -> int:
         return int(self._db.value(_LAST_ROW_ID) or 0)
-
-    def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
-        columns = [name for name in MemoryChanges.model_fields if name in changes]
-        settings = "".join(f"{name} = %s, " for name in columns)
-        sql = f"UPDATE memories SET {settings}updated_at = %s, version = version + 1 WHERE seq = %s"
-        values = [column_value(changes[name]) for name in columns]
-        self._db.run(sql, (*values, format_time(now), row_id))
 
     def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
         self._db.run_many(
@@ -256,12 +206,3 @@ class MemoryTable(Table):
             | dict(zip((1, 2), after, strict=False))
             for row_id, before, after in rows
         }
-
-
-def _sorting(order: MemoryOrder) -> str:
-    if order is MemoryOrder.OLDEST:
-        return "m.timestamp, m.seq"
-    if order not in _KEYS:
-        return _NEWEST
-    key, than = _KEYS[order]
-    return f"{key} {'DESC' if than == '<' else 'ASC'}, {_NEWEST}"

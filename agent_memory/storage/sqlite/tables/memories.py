@@ -1,16 +1,15 @@
-"""The table of memories: rows in, models out."""
+"""The table of memories in SQLite: what a search asks of it is cached while nothing changes."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from agent_memory.errors import StorageError
 from agent_memory.models.columns import COLUMNS
 from agent_memory.models.excerpt import MemoryExcerpt
-from agent_memory.models.fields import is_memory_id, is_named_session, to_json
-from agent_memory.models.times import format_time, read_stored_time
+from agent_memory.models.fields import is_named_session, to_json
+from agent_memory.models.times import read_stored_time
 from agent_memory.storage.filters import (
     EVERYTHING,
     NOT_ARCHIVED,
@@ -21,8 +20,9 @@ from agent_memory.storage.filters import (
     HasTag,
     spread_rows,
 )
-from agent_memory.storage.records import MEMORY_COLUMNS, Row, Signals, read_list, signals_of_row
-from agent_memory.storage.sql import Condition
+from agent_memory.storage.records import Row, Signals, read_list, signals_of_row
+from agent_memory.storage.sql import Condition, memories
+from agent_memory.storage.sql.memories import KEYS, NEWEST, sorting
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import (
     compiled,
@@ -32,7 +32,6 @@ from agent_memory.storage.sqlite.filters import (
     with_users_listed,
 )
 from agent_memory.storage.sqlite.kept_rows import KeptRows
-from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.text.dates import Span
 
@@ -40,40 +39,21 @@ if TYPE_CHECKING:
     from agent_memory.models.memory import Memory
     from agent_memory.models.owner import Owner
 
-_COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
 _INSERT: Final = f"""
 INSERT INTO memories ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS))})"""
-_SELECT_BY_ID: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.id = ?"
-_SELECT_BY_SEQ: Final = f"""SELECT {_COLUMNS} FROM memories AS m
-WHERE m.seq IN (SELECT value FROM json_each(?))"""
 _OF_EXCERPT: Final = [f"m.{name}" for name in MemoryExcerpt._fields if name != "agent_id"]
 _EXCERPTS: Final = f"SELECT m.seq, {', '.join(_OF_EXCERPT)} FROM memories AS m"
 _SELECT_EXCERPTS: Final = f"{_EXCERPTS} WHERE m.seq IN (SELECT value FROM json_each(?))"
-_SELECT_ONE: Final = f"SELECT {_COLUMNS} FROM memories AS m WHERE m.seq = ?"
-_SELECT_SPAN: Final = f"""SELECT {_COLUMNS} FROM memories AS m
-WHERE m.seq > ? AND m.seq <= ?"""
-_NEWEST: Final = "m.timestamp DESC, m.seq DESC"
-_SELECT_RECENT: Final = f"""SELECT {_COLUMNS} FROM memories AS m
+_SELECT_RECENT: Final = f"""SELECT {memories.COLUMNS} FROM memories AS m
 WHERE {{condition}} ORDER BY {{order}} LIMIT ? OFFSET ?"""
 # If no index has the order (that of users does not), rows are chosen before their texts are read.
 _SELECT_CHOSEN: Final = f"""
 WITH chosen AS (SELECT m.seq FROM memories AS m
   WHERE {{condition}} ORDER BY {{order}} LIMIT ? OFFSET ?)
-SELECT {_COLUMNS} FROM chosen CROSS JOIN memories AS m USING (seq)
+SELECT {memories.COLUMNS} FROM chosen CROSS JOIN memories AS m USING (seq)
 ORDER BY {{order}}"""
 _SEEN: Final = "(SELECT {0} FROM memories AS m WHERE m.id = ?1)"
 _COMES_AFTER: Final = "(m.timestamp, m.seq) {than} " + _SEEN.format("m.timestamp, m.seq")
-_KEYS: Final[dict[str, tuple[str, str]]] = {
-    "importance": (
-        "CASE m.importance WHEN 'high' THEN 0 WHEN 'low' THEN 2 ELSE 1 END",
-        ">",
-    ),
-    "recalled": ("m.access_count", "<"),
-    "last_recalled": ("coalesce(m.last_accessed, '')", "<"),
-    "category": ("m.category", ">"),
-}
-"""What memories are sorted by before their time (as in ``MemoryOrder``, which a search need not
-import), and how the key of a later memory compares."""
 _SELECT_BEGINNINGS: Final = """
 WITH chosen AS (SELECT m.seq FROM memories AS m
   WHERE {condition} ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?)
@@ -148,12 +128,12 @@ WHERE seq = ?"""
 _COUNT_ALL: Final = "SELECT count(*) FROM memories"
 _COUNT_CURRENT: Final = f"""
 SELECT ({_COUNT_ALL}) - (SELECT count(*) FROM memories WHERE archived <> 0)"""
-_SELECT_IDS: Final = """
-SELECT id FROM memories WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq"""
 
 
-class MemoryTable(Table):
+class MemoryTable(memories.MemoryTable):
     """The table of memories: rows in, models out."""
+
+    _db: Database
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -164,53 +144,37 @@ class MemoryTable(Table):
         self._beginnings: KeptRows[Hashable, list[str]] = KeptRows(MOST_FILTERS)
         self._numbers: KeptRows[Hashable, float] = KeptRows(MOST_FILTERS)
 
+    @property
+    def _agent_id(self) -> str:
+        return self._agent.agent_id
+
     def insert(self, memory: Memory) -> int:
         from agent_memory.storage.memory_values import column_value  # noqa: PLC0415 - see _models
 
         self._db.run(_INSERT, [column_value(getattr(memory, name)) for name in COLUMNS])
         return int(self._db.value("SELECT last_insert_rowid()"))
 
-    def exists(self, memory_id: str) -> bool:
-        return self._db.row("SELECT 1 FROM memories WHERE id = ?", (memory_id,)) is not None
-
-    def row_id_of(self, memory_id: str) -> int | None:
-        if not is_memory_id(memory_id):
-            return None
-        row_id = self._db.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
-        return None if row_id is None else int(row_id)
-
-    def ids_of(self, row_ids: Sequence[int]) -> list[str]:
-        return [memory_id for (memory_id,) in self._db.rows(_SELECT_IDS, (to_json(list(row_ids)),))]
-
-    def get(self, memory_id: str) -> Memory | None:
-        if not is_memory_id(memory_id):
-            return None
-        row = self._db.row(_SELECT_BY_ID, (memory_id,))
-        return None if row is None else self._models([row])[0]
-
-    def get_many(self, row_ids: Iterable[int]) -> dict[int, Memory]:
-        rows = self._db.rows(_SELECT_BY_SEQ, (to_json(list(row_ids)),))
-        return {row[0]: memory for row, memory in zip(rows, self._models(rows), strict=True)}
-
     def excerpts(self, row_ids: Iterable[int]) -> dict[int, MemoryExcerpt]:
         rows = self._db.rows(_SELECT_EXCERPTS, (to_json(list(row_ids)),))
-        agent_id = self._agent.agent_id
+        agent_id = self._agent_id
         return {row[0]: _excerpt_of(row, agent_id) for row in rows}
 
     def recent_excerpts(self, filters: Filter, *, limit: int) -> list[MemoryExcerpt]:
         condition = compiled(filters)
-        sql = f"{_EXCERPTS} WHERE {condition.sql} ORDER BY {_NEWEST} LIMIT ?"
+        sql = f"{_EXCERPTS} WHERE {condition.sql} ORDER BY {NEWEST} LIMIT ?"
         rows = self._db.rows(sql, (*condition.values, limit))
-        return [_excerpt_of(row, self._agent.agent_id) for row in rows]
+        return [_excerpt_of(row, self._agent_id) for row in rows]
 
     def readable(self, *, after: int, until: int) -> list[Memory]:
         is_single = until - after <= 1
         try:
             # Even for a span of one, SQLite would look at the next row, which may be damaged.
             rows = (
-                self._db.rows(_SELECT_ONE, (until,))
+                self._db.rows(f"{memories.SELECT} WHERE m.seq = ?", (until,))
                 if is_single
-                else self._db.rows(_SELECT_SPAN, (after, until))
+                else self._db.rows(
+                    f"{memories.SELECT} WHERE m.seq > ? AND m.seq <= ?", (after, until)
+                )
             )
         except StorageError:
             if is_single:
@@ -231,10 +195,10 @@ class MemoryTable(Table):
         order: str = "newest",
     ) -> list[Memory]:
         condition = compiled(filters)
-        has_no_index = "m.user_id" in condition.sql or order in _KEYS
+        has_no_index = "m.user_id" in condition.sql or order in KEYS
         sql = (_SELECT_CHOSEN if has_no_index else _SELECT_RECENT).format(
             condition=condition.sql if after is None else f"{_behind(order)} AND {condition.sql}",
-            order=_sorting(order),
+            order=sorting(order),
         )
         last_seen = () if after is None else (after,)
         rows = self._db.rows(sql, (*last_seen, *condition.values, limit, offset))
@@ -304,17 +268,11 @@ class MemoryTable(Table):
             kept[key] = len(self.row_ids(filters, among=sample)) / max(1, len(sample))
         return kept[key]
 
-    def is_empty(self) -> bool:
-        return self._db.row("SELECT 1 FROM memories LIMIT 1") is None
-
     def has_others(self, owner: Owner) -> bool:
         if owner.run_id is not None:
             own = Equals("user_id", owner.user_id).and_also(Equals("run_id", owner.run_id))
             return self.count(own) < self.count(EVERYTHING)
         return bool(self._db.value(_HAS_OTHERS, (owner.user_id,)))
-
-    def last_row_id(self) -> int:
-        return int(self._db.value("SELECT max(seq) FROM memories") or 0)
 
     def last_row_id_of_damaged(self) -> int:
         for sql in (
@@ -326,16 +284,6 @@ class MemoryTable(Table):
             except StorageError:
                 continue
         return 0
-
-    def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
-        from agent_memory.models.memory import MemoryChanges  # noqa: PLC0415 - see _models
-        from agent_memory.storage.memory_values import column_value  # noqa: PLC0415
-
-        columns = [name for name in MemoryChanges.model_fields if name in changes]
-        settings = "".join(f"{name} = ?, " for name in columns)
-        sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE seq = ?"
-        values = [column_value(changes[name]) for name in columns]
-        self._db.run(sql, (*values, format_time(now), row_id))
 
     def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
         """Add to the access counts: by row id, the number of accesses and the time of the last.
@@ -469,13 +417,6 @@ class MemoryTable(Table):
             kept.update((name, tuple(_listed(listed))) for name, listed in rows)
         return kept
 
-    def _models(self, rows: Sequence[Row]) -> list[Memory]:
-        """Build models from rows. They need Pydantic, which would delay the start of a hook."""
-        from agent_memory.storage.memory_models import memory_of_values  # noqa: PLC0415
-
-        agent_id = self._agent.agent_id
-        return [memory_of_values(row, agent_id) for row in rows]
-
 
 def _excerpt_of(row: Row, agent_id: str) -> MemoryExcerpt:
     """Build the excerpt of a row: its number, then the columns of an excerpt."""
@@ -492,21 +433,12 @@ def _excerpt_of(row: Row, agent_id: str) -> MemoryExcerpt:
     )
 
 
-def _sorting(order: str) -> str:
-    if order == "oldest":
-        return "m.timestamp, m.seq"
-    if order not in _KEYS:
-        return _NEWEST
-    key, than = _KEYS[order]
-    return f"{key} {'DESC' if than == '<' else 'ASC'}, {_NEWEST}"
-
-
 def _behind(order: str) -> str:
     """Return the condition of what comes after the memory whose id is the first value."""
     behind = _COMES_AFTER.format(than=">" if order == "oldest" else "<")
-    if order not in _KEYS:
+    if order not in KEYS:
         return behind
-    key, than = _KEYS[order]
+    key, than = KEYS[order]
     seen = _SEEN.format(key)
     return f"({key} {than} {seen} OR ({key} = {seen} AND {behind}))"
 

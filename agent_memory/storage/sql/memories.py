@@ -1,0 +1,94 @@
+"""The table of memories: rows in, models out."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from agent_memory.models.fields import is_memory_id
+from agent_memory.models.times import format_time
+from agent_memory.storage.records import MEMORY_COLUMNS, Row
+from agent_memory.storage.sql import Table
+
+if TYPE_CHECKING:
+    from agent_memory.models.memory import Memory
+
+COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
+SELECT: Final = f"SELECT {COLUMNS} FROM memories AS m"
+NEWEST: Final = "m.timestamp DESC, m.seq DESC"
+KEYS: Final[dict[str, tuple[str, str]]] = {
+    "importance": ("CASE m.importance WHEN 'high' THEN 0 WHEN 'low' THEN 2 ELSE 1 END", ">"),
+    "recalled": ("m.access_count", "<"),
+    "last_recalled": ("coalesce(m.last_accessed, '')", "<"),
+    "category": ("m.category", ">"),
+}
+"""What memories are sorted by before their time (as in ``MemoryOrder``, which a search need not
+import), and how the key of a later memory compares."""
+
+
+def sorting(order: str) -> str:
+    """Return the SQL of an order."""
+    if order == "oldest":
+        return "m.timestamp, m.seq"
+    if order not in KEYS:
+        return NEWEST
+    key, than = KEYS[order]
+    return f"{key} {'DESC' if than == '<' else 'ASC'}, {NEWEST}"
+
+
+class MemoryTable(Table):
+    """The table of memories: rows in, models out."""
+
+    @property
+    @abstractmethod
+    def _agent_id(self) -> str:
+        """The agent whose memories these are."""
+
+    def _models(self, rows: Sequence[Row]) -> list[Memory]:
+        """Build models from rows. They need Pydantic, which would delay the start of a hook."""
+        from agent_memory.storage.memory_models import memory_of_values  # noqa: PLC0415
+
+        agent_id = self._agent_id
+        return [memory_of_values(row, agent_id) for row in rows]
+
+    def exists(self, memory_id: str) -> bool:
+        return self._db.row("SELECT 1 FROM memories WHERE id = ?", (memory_id,)) is not None
+
+    def row_id_of(self, memory_id: str) -> int | None:
+        if not is_memory_id(memory_id):
+            return None
+        row_id = self._db.value("SELECT seq FROM memories WHERE id = ?", (memory_id,))
+        return None if row_id is None else int(row_id)
+
+    def ids_of(self, row_ids: Sequence[int]) -> list[str]:
+        sql = f"SELECT id FROM memories WHERE seq {self._db.AMONG} ORDER BY seq"
+        return [memory_id for (memory_id,) in self._db.rows(sql, (self._db.listed(row_ids),))]
+
+    def get(self, memory_id: str) -> Memory | None:
+        if not is_memory_id(memory_id):
+            return None
+        row = self._db.row(f"{SELECT} WHERE m.id = ?", (memory_id,))
+        return None if row is None else self._models([row])[0]
+
+    def get_many(self, row_ids: Iterable[int]) -> dict[int, Memory]:
+        sql = f"{SELECT} WHERE m.seq {self._db.AMONG}"
+        rows = self._db.rows(sql, (self._db.listed(row_ids),))
+        return {row[0]: memory for row, memory in zip(rows, self._models(rows), strict=True)}
+
+    def is_empty(self) -> bool:
+        return self._db.row("SELECT 1 FROM memories LIMIT 1") is None
+
+    def last_row_id(self) -> int:
+        return int(self._db.value("SELECT max(seq) FROM memories") or 0)
+
+    def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
+        from agent_memory.models.memory import MemoryChanges  # noqa: PLC0415 - see _models
+        from agent_memory.storage.memory_values import column_value  # noqa: PLC0415
+
+        columns = [name for name in MemoryChanges.model_fields if name in changes]
+        settings = "".join(f"{name} = ?, " for name in columns)
+        sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE seq = ?"
+        values = [column_value(changes[name]) for name in columns]
+        self._db.run(sql, (*values, format_time(now), row_id))
