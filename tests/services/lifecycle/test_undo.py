@@ -316,6 +316,21 @@ def test_a_change_by_another_program_is_undone(
     assert memory.search("library stored")[0].memory.content == "as the library stored it"
 
 
+def test_a_place_in_the_scratchpad_that_another_program_made_up_is_left_out(root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory_id = memory.store("comes back")
+        memory.delete(memory_id)
+    with closing(sqlite3.connect(memory.path)) as connection, connection:
+        connection.execute(
+            "UPDATE history SET old_values = json_set(old_values, '$.scratchpad', 'rumour 2026')"
+            " WHERE event = 'DELETE'"
+        )
+    with AgentMemory("bob", root=root) as memory:
+        memory.undo()
+        assert memory.get(memory_id) is not None
+        assert not memory.scratchpad().memories
+
+
 @pytest.mark.parametrize("is_changed", [False, True], ids=["inserted", "changed"])
 @pytest.mark.parametrize(
     ("column", "value", "mended"),
