@@ -25,7 +25,10 @@ _SHORT: Final = """
     pwd/password py/python qty/quantity ref/reference repo/repository spec/specification
     stats/statistics tel/telephone ts/typescript tv/television uni/university util/utility
     var/variable ver/version vet/veterinarian wk/week yr/year yt/youtube
-    aluminium/aluminum doughnut/donut grey/gray mum/mom pyjamas/pajamas sceptical/skeptical
+    acknowledgement/acknowledgment ageing/aging aluminium/aluminum artefact/artifact cheque/check
+    cosy/cozy doughnut/donut grey/gray jewellery/jewelry judgement/judgment mould/mold
+    moustache/mustache mum/mom plough/plow practise/practice programme/program pyjamas/pajamas
+    sceptical/skeptical tyre/tire
 """
 _SPELT: Final = tuple(
     (re.compile(british), american, re.compile(made_british), other)

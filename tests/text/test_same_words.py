@@ -17,6 +17,8 @@ from agent_memory.text.same_words import same_words
         ("postgresql", "postgres"),
         ("postgres", "postgresql"),
         ("colour", "color"),
+        ("judgement", "judgment"),
+        ("tyres", "tire"),
         ("neighbors", "neighbours"),
         ("organised", "organized"),
         ("realization", "realisation"),

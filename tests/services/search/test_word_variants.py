@@ -692,6 +692,7 @@ def test_full_width_is_found_in_a_store_of_another_script(memory: AgentMemory) -
         ("where is the repository?", "The repo is at Codeberg"),
         ("js bundle", "The JavaScript is built by esbuild"),
         ("favourite colour", "My favorite color is teal"),
+        ("when did I change the tires", "The new tyres were fitted in May"),
         ("who organized the fair?", "Ann organised the fair"),
     ],
 )
