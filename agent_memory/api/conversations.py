@@ -127,6 +127,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             find_related=self._look_up,
             list_recent=lambda scope, limit: self._store.recent(scope, limit=limit, offset=0),
             corrections=self._store.decisions.corrections,
+            replaced_by=self._store.decisions.replaced_by,
             prepare=partial(
                 self._prepare, settings=settings, secrets=secrets, is_confidential=is_confidential
             ),

@@ -12,7 +12,7 @@ from typing import Annotated, Final
 from pydantic import BaseModel, BeforeValidator, Field
 
 from agent_memory.extraction.rules.conflicts import people_of
-from agent_memory.extraction.types import By, Fact, OperationPlan, RelatedMemory
+from agent_memory.extraction.types import By, Fact, OperationPlan, RelatedMemory, ReplacedBy
 from agent_memory.models.conversation import (
     MemoryOperation,
     OperationEvent,
@@ -86,6 +86,7 @@ class DecisionChecks:
 
     facts: Sequence[Fact]
     related: Sequence[Sequence[RelatedMemory]]
+    replaced_by: ReplacedBy | None = None
     operations: list[MemoryOperation] = field(default_factory=list)
     covers: list[tuple[int, ...]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)

@@ -14,7 +14,7 @@ from agent_memory.extraction.decision_checks import DecisionAnswer, DecisionChec
 from agent_memory.extraction.llm.ask import ask, name_of
 from agent_memory.extraction.llm.prompts import DECISION_SCHEMA, decision_messages
 from agent_memory.extraction.rules.decisions import apply_rules, decide_by_rules
-from agent_memory.extraction.types import By, Fact, OperationPlan, RelatedMemory
+from agent_memory.extraction.types import By, Fact, OperationPlan, RelatedMemory, ReplacedBy
 from agent_memory.models.protocols import LanguageModel
 
 __all__ = ["decide", "decide_by_rules"]
@@ -32,6 +32,7 @@ def decide(
     model: LanguageModel | None,
     *,
     prompt: str | None = None,
+    replaced_by: ReplacedBy | None = None,
 ) -> OperationPlan:
     """Return what to do about facts; ``related`` has the memories to compare each with.
 
@@ -48,8 +49,8 @@ def decide(
     Raises ``ConfigurationError`` if the model's settings are wrong, and nothing else.
     """
     if model is None:
-        return decide_by_rules(facts, related)
-    deciding = _Deciding(model, prompt, DecisionChecks(facts, related))
+        return decide_by_rules(facts, related, replaced_by)
+    deciding = _Deciding(model, prompt, DecisionChecks(facts, related, replaced_by))
     for start in range(0, len(facts), AT_A_TIME):
         deciding.decide(range(start, min(start + AT_A_TIME, len(facts))))
     by: By = "model" if deciding.answered or not facts else "rules" if deciding.is_down else "raw"

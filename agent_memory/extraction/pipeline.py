@@ -19,7 +19,14 @@ from agent_memory.extraction.facts import extract
 from agent_memory.extraction.graph_by_model import graph_updates_by_model
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
 from agent_memory.extraction.rules.statements import other_words_of
-from agent_memory.extraction.types import By, Extraction, Fact, OperationPlan, RelatedMemory
+from agent_memory.extraction.types import (
+    By,
+    Extraction,
+    Fact,
+    OperationPlan,
+    RelatedMemory,
+    ReplacedBy,
+)
 from agent_memory.models.conversation import MemoryOperation, Message, OperationEvent
 from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome
 from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate, GraphUpdates, name_key
@@ -60,6 +67,7 @@ class MemoryPort(NamedTuple):
     """Return this many of the newest memories, newest first."""
     corrections: Callable[[Sequence[str]], Mapping[str, Memory]]
     """Return, for those of some memories that a newer one may replace, the newest such memory."""
+    replaced_by: ReplacedBy
     prepare: Callable[[Mapping[str, Any]], Memory]
     apply: ApplyDecisions
     secrets: Mapping[str, FoundSecrets]
@@ -134,6 +142,7 @@ class ExtractionPipeline:
             ],
             model if any(related) else None,
             prompt=request.update_prompt,
+            replaced_by=self._port.replaced_by,
         )
         if extraction.has_failed and any(related):
             self._problems.append("decision: the model failed before: rules decided")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -17,6 +17,13 @@ from agent_memory.models.conversation import (
 
 By = Literal["model", "rules", "raw"]
 """The source of a result: a language model, rules, or ``raw``: the input is taken as it is."""
+
+
+ReplacedBy = Callable[[str], Mapping[str, str]]
+"""Returns, by the id of a memory, the texts that were deleted or shortened for its sake.
+
+A review of them was approved. Each text comes with the id of the memory that had it.
+"""
 
 
 class Fact(NamedTuple):

@@ -94,6 +94,15 @@ class DecisionService(Service):
             if newer_of.get(row_id) in newer
         }
 
+    def replaced_by(self, memory_id: str) -> dict[str, str]:
+        """Return the texts that were deleted or shortened for a memory's sake, each with its id."""
+        return {
+            str(change.old["content"]): older_id
+            for older_id, last in self._engine.reviews.replaced_by(memory_id)
+            for change in self._engine.history.of_memory(older_id)
+            if change.change_id <= last and "content" in change.old
+        }
+
     @repeated_if_undone
     def approve(self, review_id: int, *, session_id: str) -> Memory:
         """Delete the memory under review, or what is contradicted of it; return it as it was."""

@@ -13,11 +13,7 @@ from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from agent_memory.models.agent import (
-    AgentConfig,
-    AgentMetadata,
-    MigrationInfo,
-)
+from agent_memory.models.agent import AgentConfig, AgentMetadata, MigrationInfo
 from agent_memory.models.decision import Review
 from agent_memory.models.enums import MemoryKind, MemoryOrder
 from agent_memory.models.excerpt import MemoryExcerpt
@@ -467,6 +463,9 @@ class ReviewTable(Protocol):
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
         """Return, for each of the rows under review, the newest row that is to replace it."""
+
+    def replaced_by(self, memory_id: str) -> list[tuple[str, int]]:
+        """Return what approved reviews deleted or shortened for a memory: ids, and the changes."""
 
     def forget_reasoning(self) -> None:
         """Clear the reasoning of all reviews."""

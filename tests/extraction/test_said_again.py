@@ -244,3 +244,97 @@ def test_what_is_asked_for_comes_right_behind_its_newest_correction(
     assert len(memory.reviews()) > 20
     hits = memory.search("I like sushi number 3.", user_id="alice", limit=3)
     assert "I like sushi number 3." in [hit.memory.content for hit in hits]
+
+
+FRENCH, NO_GERMAN = "I speak French and German.", "I no longer speak German."
+OSLO_HOME, NO_OSLO = "I live in Oslo.", "I no longer live in Oslo."
+
+
+def approve_all(memory: AgentMemory) -> None:
+    while reviews := memory.reviews():
+        memory.approve(reviews[0].review_id)
+
+
+def contents(memory: AgentMemory) -> list[str]:
+    return sorted(each.content for each in memory.list_recent())
+
+
+@pytest.mark.parametrize(
+    "turns",
+    [
+        [OSLO_HOME, NO_OSLO],
+        [FRENCH, NO_GERMAN],
+        ["I smoke.", "I quit smoking.", "I smoke again."],
+        [BERGEN, OSLO, "I moved to Rome."],
+        ["I speak French, German and Dutch.", NO_GERMAN, "I no longer speak Dutch."],
+        [FRENCH, NO_GERMAN, "I no longer speak French."],
+    ],
+)
+@pytest.mark.parametrize("is_asked_each_time", [True, False])
+def test_what_was_approved_stays_so_when_the_conversation_is_added_again(
+    memory: AgentMemory, clock: Clock, turns: list[str], is_asked_each_time: bool
+) -> None:
+    for end in range(1, len(turns) + 1):
+        add(memory, clock, *turns[:end])
+        if is_asked_each_time or end == len(turns):
+            approve_all(memory)
+    left = contents(memory)
+    assert turns[-1] in left
+    assert turns[0] not in left
+    tea = "I like tea."
+    for turn in ([], [tea], [tea]):
+        assert add(memory, clock, *turns, *turn) == [text for text in turn if text not in left]
+        left = sorted({*left, *turn})
+        assert (contents(memory), memory.reviews()) == (left, [])
+    assert add(memory, clock, turns[-1], tea) == []
+
+
+@pytest.mark.parametrize("turns", [[OSLO_HOME, NO_OSLO], [FRENCH, NO_GERMAN]])
+def test_what_was_not_approved_in_the_end_is_as_before(
+    memory: AgentMemory, clock: Clock, turns: list[str]
+) -> None:
+    for turn in turns:
+        add(memory, clock, turn)
+    approve_all(memory)
+    clock.forward(days=1)
+    memory.undo()
+    before = contents(memory), asked(memory)
+    assert before == (sorted(turns), [(turns[0], turns[1])])
+    assert add(memory, clock, *turns) == []
+    assert (contents(memory), asked(memory)) == before
+    memory.dismiss(memory.reviews()[0].review_id)
+    assert add(memory, clock, *turns) == []
+    (kept_id,) = [each.id for each in memory.list_recent() if each.content == turns[0]]
+    memory.delete(kept_id)  # not as a review's answer
+    assert turns[0] in add(memory, clock, *turns)
+
+
+def test_what_was_approved_may_be_said_again(memory: AgentMemory, clock: Clock) -> None:
+    turns = [OSLO_HOME, NO_OSLO]
+    for turn in turns:
+        add(memory, clock, turn)
+    approve_all(memory)
+    for _ in range(2):
+        assert add(memory, clock, *turns) == []
+    assert add(memory, clock, *turns, OSLO_HOME) == [OSLO_HOME]
+    assert asked(memory) == [(NO_OSLO, OSLO_HOME)]
+    assert add(memory, clock, *turns, OSLO_HOME) == []
+    approve_all(memory)
+    for _ in range(2):
+        assert add(memory, clock, *turns, OSLO_HOME) == []
+        assert contents(memory) == [OSLO_HOME]
+
+
+def test_one_user_decides_for_nobody_else(memory: AgentMemory, clock: Clock) -> None:
+    turns, others = [OSLO_HOME, NO_OSLO], [("ann", None), ("alice", "r")]
+    for user_id, run_id in others:
+        memory.add(NO_OSLO, user_id=user_id, run_id=run_id)
+    for turn in turns:
+        add(memory, clock, turn)
+    approve_all(memory)
+    messages = [{"role": "user", "content": text} for text in turns]
+    for user_id, run_id in others:
+        memory.add(messages, user_id=user_id, run_id=run_id)
+        stored = memory.get_all(user_id=user_id, run_id=run_id)
+        assert OSLO_HOME in [each.content for each in stored]
+    assert add(memory, clock, *turns) == []

@@ -101,6 +101,10 @@ class ReviewContract:
                 now=NOW,
             )
             engine.memory_rows.delete_many(deleted)
+        (of_first, *_) = reversed(engine.history.of_memory("mem-1"))
+        was_replaced = [("mem-1", of_first.change_id)] if "mem-1" in deleted else []
+        assert engine.reviews.replaced_by("mem-2") == was_replaced
+        assert engine.reviews.replaced_by("mem-1") == []
         changes = [*engine.history.of_memory("mem-1"), *engine.history.of_memory("mem-2")]
         kept = [change.old["reviews"] for change in changes if "reviews" in change.old]
         assert [json.loads(questions) for questions in kept] == [
@@ -118,3 +122,26 @@ class ReviewContract:
         with engine.write():
             engine.history.forget_reviews()
         assert all("reviews" not in change.old for change in engine.history.iterate())
+        assert engine.reviews.replaced_by("mem-2") == []
+
+    def test_what_was_shortened_under_review_was_replaced(self, engine: Engine) -> None:
+        (row_id, _) = stored(engine, memory_of(1), memory_of(2))
+        later = NOW + timedelta(days=1)
+        with engine.write():
+            number = engine.reviews.add(
+                row_id,
+                replaced_by="mem-2",
+                confidence=0.5,
+                reasoning="newer",
+                session_id="s",
+                now=NOW,
+            )
+            engine.memories.update(row_id, {"content": "a fact"}, now=later)
+            last = engine.history.last_change()
+            engine.history.sign("mem-1", since=last - 1, session_id="s", now=later)
+            assert engine.reviews.replaced_by("mem-2") == []
+            engine.reviews.dismiss(number, now=later)
+        assert engine.reviews.replaced_by("mem-2") == [("mem-1", last)]
+        with engine.write():
+            engine.reviews.ask_again(number)
+        assert engine.reviews.replaced_by("mem-2") == []

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from heapq import nlargest
 from typing import Final
 
@@ -33,7 +33,7 @@ from agent_memory.extraction.rules.statements import (
     speaker_and_text,
     statement,
 )
-from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory
+from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory, ReplacedBy
 from agent_memory.models.conversation import OperationEvent
 from agent_memory.models.fields import new_memory_id
 from agent_memory.text.normalize import exact_form, near_form
@@ -64,10 +64,12 @@ _LOVES: Final = re.compile(r"^(\w+) (?:love|adore)s?\b", re.IGNORECASE)
 
 
 def decide_by_rules(
-    facts: Sequence[Fact], related: Sequence[Sequence[RelatedMemory]]
+    facts: Sequence[Fact],
+    related: Sequence[Sequence[RelatedMemory]],
+    replaced_by: ReplacedBy | None = None,
 ) -> OperationPlan:
     """Return what to do about facts, by their words alone: see ``decisions.decide``."""
-    checks = DecisionChecks(facts, related)
+    checks = DecisionChecks(facts, related, replaced_by)
     apply_rules(checks, range(len(facts)))
     return checks.plan()
 
@@ -125,23 +127,51 @@ def _decide(
 
 
 def _replaced_by_known(checks: DecisionChecks, places: Sequence[int]) -> set[int]:
-    """Return the facts that this conversation itself surely replaces by what is known already.
+    """Return the facts that this conversation itself replaces by what is known already.
 
     "I am 34", and later "I am 35", which replaced it in the memory when that was said: when the
-    conversation is added again, 34 neither replaces 35 nor is stored beside it.
+    conversation is added again, 34 neither replaces 35 nor is stored beside it. Nor is "I live in
+    Oslo" before "I no longer live in Oslo", if a review of the two was approved.
     """
     replaced: set[int] = set()
     if len(places) < 2:
         return replaced
+    replaced_by = cache(checks.replaced_by or (lambda _: {}))
     later = EarlierFacts()
+    ids: dict[str, str] = {}
+    """By the forms of later facts, the memories that say them, or did until that was approved."""
     for place in reversed(places):
         text = checks.facts[place].text
-        if _same(checks, place) is None:
-            if not any(_surely_replaces(other.text, text) for other in later.related(text)):
+        same = _same(checks, place)
+        memory_id = None if same is None else same.id
+        if same is None:
+            others = later.related(text)
+            memory_id = _approved(text, others, ids, replaced_by)
+            is_sure = any(_surely_replaces(other.text, text) for other in others)
+            if memory_id is None and not is_sure:
                 continue  # new, and perhaps still so
             replaced.add(place)
         later.take(text)
+        if memory_id is not None:
+            ids.setdefault(_form(text), memory_id)
     return replaced
+
+
+def _approved(
+    text: str, others: Sequence[RelatedMemory], ids: dict[str, str], replaced_by: ReplacedBy
+) -> str | None:
+    """Return the memory that said a text until somebody approved that one of others replaces it.
+
+    The history is read only for what contradicts it, and in either direction: "I smoke again" is
+    no contradiction of "I quit smoking", which was a contradiction of "I smoke".
+    """
+    for other in others:
+        new, old, newer_id = read(other.text), read(text), ids.get(_form(other.text))
+        if newer_id and (conflict(new, old) is not None or conflict(old, new) is not None):
+            for was, memory_id in replaced_by(newer_id).items():
+                if _form(was) == _form(text):
+                    return memory_id
+    return None
 
 
 def _surely_replaces(text: str, other: str) -> bool:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.times import format_time
-from agent_memory.storage.records import Operation, review_of_row
+from agent_memory.storage.records import Operation, read_json, review_of_row
 from agent_memory.storage.sql import Table
 
 if TYPE_CHECKING:
@@ -34,6 +34,24 @@ FROM reviews AS r JOIN memories AS m ON m.seq = r.seq WHERE r.dismissed_at IS NU
 _IS_STALE: Final = """
 SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
 WHERE r.review_id = ?"""
+
+_LOOKED_THROUGH: Final = 10_000
+"""Changes after a memory was stored among which a deletion for its sake is looked for: 1 ms.
+
+The history is indexed by memory and by number alone, and who was deleted is not known yet.
+"""
+_SELECT_DELETED: Final = """
+SELECT h.memory_id, h.change_id, h.old_values FROM history AS h
+JOIN (SELECT min(change_id) AS first FROM history WHERE memory_id = ?) AS n
+  ON h.change_id BETWEEN n.first AND n.first + ?
+WHERE h.event = 'DELETE' AND h.old_values LIKE ?
+  AND h.change_id = (SELECT max(change_id) FROM history WHERE memory_id = h.memory_id)
+ORDER BY h.change_id"""
+_SELECT_SHORTENED: Final = """
+SELECT m.id, h.change_id FROM reviews AS r
+JOIN memories AS m ON m.seq = r.seq
+JOIN history AS h ON h.memory_id = m.id AND h.changed_at = r.dismissed_at AND h.event = 'UPDATE'
+WHERE r.replaced_by = ? ORDER BY h.change_id"""
 
 _OF_OWNER: Final = "m.user_id = ? AND (CAST(? AS TEXT) IS NULL OR m.run_id = ?)"
 """The values are the user's id, and the run's twice."""
@@ -118,6 +136,15 @@ class ReviewTable(Table):
         sql = _SELECT_NEWER.format(among=self._db.AMONG)
         return dict(self._db.rows(sql, (self._db.listed(row_ids),)))
 
+    def replaced_by(self, memory_id: str) -> list[tuple[str, int]]:
+        values = (memory_id, _LOOKED_THROUGH, f"%{memory_id}%")
+        deleted = [
+            (older_id, change_id)
+            for older_id, change_id, old in self._db.rows(_SELECT_DELETED, values)
+            if (older_id, memory_id) in _kept_reviews(old)
+        ]
+        return [*self._db.rows(_SELECT_SHORTENED, (memory_id,)), *deleted]
+
     def forget_reasoning(self) -> None:
         self._db.run("UPDATE reviews SET reasoning = NULL WHERE reasoning IS NOT NULL")
 
@@ -130,6 +157,17 @@ class ReviewTable(Table):
 
     def renew(self, memory_id: str, closed_at: str | None = None) -> int:
         return self._db.run(_RENEW, (memory_id, closed_at, closed_at))
+
+
+def _kept_reviews(old_values: str) -> set[tuple[str, str]]:
+    """Return the reviews that are kept with a deletion: the older memory, and the newer one."""
+    values = read_json(old_values)
+    reviews = read_json(str(values.get("reviews"))) if isinstance(values, dict) else None
+    return {
+        (str(review.get("id")), str(review.get("replaced_by")))
+        for review in (reviews if isinstance(reviews, list) else ())
+        if isinstance(review, dict)  # another program may have written anything
+    }
 
 
 def _values_of(owner: Owner) -> tuple[str | None, ...]:
