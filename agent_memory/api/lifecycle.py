@@ -153,10 +153,8 @@ class LifecycleVerbs(OpenMemory):
             ids = self._store.erasure.ids(scope, backups=backups)
         elif not ids:
             raise ValidationError.of("memory_ids", "give the ids of memories, or filters", ids)
-        if not ids:
-            raise ValidationError.of("filters", "no memory matches: nothing was erased", filters)
         if not backups:
-            self._store.erasure.refuse(ids, backups=False)
+            self._store.erasure.refuse(ids, user_id=user_id, backups=False)
             self._store.lifecycle.back_up_before("erase")
         return self._store.erasure.erase(
             ids, user_id=user_id, backups=backups, session_id=self.session_id

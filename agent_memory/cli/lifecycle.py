@@ -190,6 +190,8 @@ def _confirm_erasure(
         what = f"{count:,} memories"
         if filters.keys() <= {"user_id", "run_id", "session_id"}:
             what += ", and those deleted earlier,"
+        if filters.keys() == {"user_id"}:
+            what += " and what was stated by hand in the graph,"
     confirm(f"Erase {what} for good?", yes=yes, otherwise="nothing was erased")
     if sys.stderr.isatty():
         click.echo("erasing, then searching the bytes of the file…", err=True)

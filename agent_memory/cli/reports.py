@@ -98,10 +98,13 @@ def rejections_text(rejections: Sequence[Rejection]) -> str:
 def receipt_text(receipt: ErasureReceipt) -> str:
     """Show what was erased, and what was found to remain."""
     removed = f"{receipt.memories:,} memories, {receipt.changes:,} changes"
+    by_hand = ""
+    if receipt.by_hand:
+        by_hand = f", {receipt.by_hand:,} entities and relationships stated by hand"
     files = f"{receipt.files_scanned:,} files" if receipt.files_scanned else "rows"
     looked = f"{receipt.bytes_scanned:,} bytes of {files}"
     lines = [
-        f"erased: {removed}, {receipt.embeddings:,} vectors",
+        f"erased: {removed}, {receipt.embeddings:,} vectors{by_hand}",
         f"searched {looked}: {'nothing' if receipt.clean else 'something'} is left",
     ]
     lines += [f"left: {safe(text)}" for text in receipt.found]

@@ -157,6 +157,7 @@ class ErasureReceipt(Record, frozen=True):
     - ``ids``: the memories that were named.
     - ``memories``, ``changes`` (rows of the history) and ``embeddings``: how many were removed from
       the store, not counting its ``backups``.
+    - ``by_hand``: how many entities and relationships were removed there that were stated by hand.
     - ``files_scanned``, ``bytes_scanned``: how many files were scanned, and their total size.
     - ``found``: what is left and where, in words.
     - ``also_in``: the ids of other memories that contain a piece of it, 24 bytes or more, now or in
@@ -174,6 +175,7 @@ class ErasureReceipt(Record, frozen=True):
     memories: int = Field(ge=0)
     changes: int = Field(ge=0)
     embeddings: int = Field(ge=0)
+    by_hand: int = Field(default=0, ge=0)
     with_backups: bool = False
     backups: list[ErasedCopy] = Field(default_factory=list)
     files_scanned: int = Field(ge=0)

@@ -192,11 +192,15 @@ def _keyed_hash(key: bytes, kind: bytes, text: str) -> bytes:
 
 
 class RemovedRows(NamedTuple):
-    """The numbers of rows removed: memories, changes in the history, embeddings."""
+    """The numbers of rows removed: memories, changes in the history, embeddings.
+
+    ``by_hand`` is the number of entities and relationships that were stated by hand.
+    """
 
     memories: int
     changes: int
     embeddings: int
+    by_hand: int = 0
 
 
 class RemainingText(NamedTuple):

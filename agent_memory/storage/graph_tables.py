@@ -178,6 +178,9 @@ class GraphMaintenance(Protocol):
     def texts(self) -> set[str]:
         """Return all texts of the graph."""
 
+    def count_by_hand(self, user_id: str) -> int:
+        """Return how many entities and relationships of a user's graph were stated by hand."""
+
     def disown(self, user_id: str) -> None:
         """Let what was stated by hand in a user's graph count as stated by nobody.
 

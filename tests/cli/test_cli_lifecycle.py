@@ -384,6 +384,16 @@ def test_what_a_user_had_deleted_is_erased_with_the_rest(cli: Cli, root: Path) -
     assert (done.code, done.data["ids"]) == (0, ["crm"])
 
 
+def test_a_graph_stated_by_hand_is_erased_without_any_memory(cli: Cli, root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.graph.add("Rex", "lives_in", "Oslo", user_id="ann")
+    done = cli("erase", "--user", "ann", "--backups", "--yes")
+    assert done.code == 0, done.err
+    assert "3 entities and relationships stated by hand" in done.out
+    with AgentMemory("bob", root=root) as memory:
+        assert memory.session({"user_id": "ann"}).graph.relationships() == []
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

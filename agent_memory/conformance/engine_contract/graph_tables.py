@@ -126,8 +126,10 @@ class GraphContract:
                 owned = {"user_id": user_id, "by_hand": 1}
                 rex, oslo = (entity(engine, name, **owned) for name in ("Rex", "Oslo"))
                 edge(engine, rex, "lives_in", oslo, **owned)
+            assert engine.graph_maintenance.count_by_hand("ann") == 3
             engine.graph_maintenance.disown("ann")
             engine.graph_maintenance.sweep()
+        assert engine.graph_maintenance.count_by_hand("ann") == 0
         assert engine.graph.entities(user_id="ann", out_of_sight=True) == []
         assert len(engine.graph.entities(user_id="ben")) == 2
         assert len(engine.graph.edges(LATER)) == 1

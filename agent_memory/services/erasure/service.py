@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from agent_memory.errors import AgentMemoryError, MemoryNotFound, StorageError, ValidationError
 from agent_memory.models.memory import Memory
@@ -34,6 +34,7 @@ from agent_memory.storage.engine import Capability, Engine, require
 from agent_memory.storage.filters import All, Equals, Filter, filter_of
 from agent_memory.storage.opening import file_storage, open_engine
 
+_Read = TypeVar("_Read")
 _MOST_NAMED: Final = 100
 _OWNER_COLUMNS: Final = frozenset({"user_id", "run_id", "created_by_session"})
 
@@ -42,24 +43,26 @@ _OWNER_COLUMNS: Final = frozenset({"user_id", "run_id", "created_by_session"})
 class _Copies:
     """The files beside a store.
 
-    ``own`` are those that support erasing, with the ids that they contain; ``unreadable`` are those
-    that cannot be opened, and why; ``done`` is the result for each.
+    ``own`` are those that support erasing, with the ids that they contain; ``graphs`` those with
+    something that the user stated by hand; ``unreadable`` those that cannot be opened, and why;
+    ``done`` is the result for each.
     """
 
     own: dict[Path, set[str]] = field(default_factory=dict)
+    graphs: set[Path] = field(default_factory=set)
     unreadable: dict[Path, str] = field(default_factory=dict)
     done: dict[Path, ErasedCopy] = field(default_factory=dict)
 
     def holding(self) -> list[Path]:
-        """Return those that contain any of the ids."""
-        return [path for path, known_ids in self.own.items() if known_ids]
+        """Return those that contain any of the ids, or of the user's graph."""
+        return [path for path, known_ids in self.own.items() if known_ids or path in self.graphs]
 
     def interrupted(self, left: Collection[Path]) -> list[Path]:
-        """Return those that contain none of the ids, among the files with something left."""
+        """Return those that contain nothing of it, among the files with something left."""
         return [
             path
-            for path, known_ids in self.own.items()
-            if not known_ids and (path in left or beside(path, "-wal") in left)
+            for path in self.own.keys() - self.holding()
+            if path in left or beside(path, "-wal") in left
         ]
 
     def reports(self, left: Collection[Path]) -> list[ErasedCopy]:
@@ -115,15 +118,12 @@ class ErasureService(Service):
         ``LifecycleVerbs.erase`` does.
         """
         ids = list(dict.fromkeys(memory_ids))
-        if not ids:
-            advice = "name at least one memory; `finish` completes an erasure that was interrupted"
-            raise ValidationError.of("memory_ids", advice, ids)
-        copies = self.refuse(ids, backups=backups)
+        copies = self.refuse(ids, user_id=user_id, backups=backups)
         erasure = _Erasure(ids, session_id, self._clock(), new_key(self._engine), user_id)
         if not self._has_files:
             return self._erase_rows(erasure)
         if not backups:  # they are only reported, including the backup before this erasure
-            copies = self._copies(ids)
+            copies = self._copies(ids, user_id)
         file_storage().sweep_copies()  # left by a process killed while it looked back
         if backups:
             side_files.leftovers_of(self._engine, remove=True)
@@ -205,11 +205,13 @@ class ErasureService(Service):
                 or tombstones.has_content(memory.content, memory.user_id)
             }
 
-    def refuse(self, ids: Sequence[str], *, backups: bool) -> _Copies:
+    def refuse(self, ids: Sequence[str], *, user_id: str | None = None, backups: bool) -> _Copies:
         """Raise what ``erase`` would raise before it changes anything; return the copies."""
         if backups:
             require(self._engine, Capability.FILE_BACKUP)
-        copies = self._copies(ids) if backups else _Copies()
+        copies = self._copies(ids, user_id) if backups else _Copies()
+        if not (ids or copies.graphs or _count_by_hand(self._engine, user_id)):
+            raise ValidationError.of("filters", "no memory matches: nothing was erased", user_id)
         known_ids = self._engine.erasure.known_ids(ids).union(*copies.own.values())
         for memory_id in ids:
             if memory_id not in known_ids:
@@ -228,12 +230,14 @@ class ErasureService(Service):
 
     # Copies -----------------------------------------------------------------------------------
 
-    def _copies(self, ids: Sequence[str]) -> _Copies:
-        """Determine which copies can be opened and contain some of these ids. Changes nothing."""
+    def _copies(self, ids: Sequence[str], user_id: str | None) -> _Copies:
+        """Determine which copies can be opened and contain some of it. Changes nothing."""
         copies = _Copies()
         for path in side_files.copies_of(self._engine.files.path):
             try:
                 known_ids = self._known_in(path, ids)
+                if self._is_graph_in(path, user_id):
+                    copies.graphs.add(path)
             except (StorageError, ValidationError) as error:
                 copies.unreadable[path] = str(error)
                 continue
@@ -251,15 +255,21 @@ class ErasureService(Service):
         known_ids = self._in_copy(path, lambda copy: copy.erasure.known_ids(ids))
         return None if known_ids is None else set(known_ids)
 
+    def _is_graph_in(self, path: Path, user_id: str | None) -> bool:
+        """Return whether a copy of this agent has something that the user stated by hand."""
+        if user_id is None or not side_files.is_store(path, self._engine.files.path):
+            return False
+        with suppress(StorageError):  # a backup from before there was a graph
+            return bool(self._in_copy(path, lambda copy: _count_by_hand(copy, user_id)))
+        return False
+
     def _stores_beside(self) -> list[Path]:
         """Return the copies that are whole stores."""
         require(self._engine, Capability.FILE_BACKUP)
         place = self._engine.files.path
         return [path for path in side_files.copies_of(place) if side_files.is_store(path, place)]
 
-    def _in_copy(
-        self, path: Path, read: Callable[[Engine], Collection[str]]
-    ) -> Collection[str] | None:
+    def _in_copy(self, path: Path, read: Callable[[Engine], _Read]) -> _Read | None:
         """Return what ``read`` returns for a copy, or ``None`` if it is another agent's."""
         with closing(open_engine(path, create=False, read_only=True, vetted=False)) as copy:
             is_of_agent = copy.agent.identity() == self._engine.agent_id
@@ -309,6 +319,10 @@ def _deleted_ids(engine: Engine, owners: Mapping[str, str]) -> list[str]:
     return list(deleted)
 
 
+def _count_by_hand(engine: Engine, user_id: str | None) -> int:
+    return 0 if user_id is None else engine.graph_maintenance.count_by_hand(user_id)
+
+
 def _receipt(
     erasure: _Erasure, removed: RemovedRows, proof: Proof, verdict: Verdict, traces: list[str]
 ) -> ErasureReceipt:
@@ -317,6 +331,7 @@ def _receipt(
         memories=removed.memories,
         changes=removed.changes,
         embeddings=removed.embeddings,
+        by_hand=removed.by_hand,
         files_scanned=proof.files,
         bytes_scanned=proof.bytes,
         found=traces,
@@ -363,9 +378,10 @@ def _remove(engine: Engine, erasure: _Erasure) -> RemovedRows:
     with engine.write():
         text.add(engine.erasure.texts_of(ids))
         of_graph = engine.graph_maintenance.texts()
+        by_hand = _count_by_hand(engine, erasure.user_id)
         if erasure.user_id is not None:
             engine.graph_maintenance.disown(erasure.user_id)
-        removed = remove_rows(engine, ids)
+        removed = remove_rows(engine, ids)._replace(by_hand=by_hand)
         text.strings.update(of_graph - engine.graph_maintenance.texts())
         mark_erased(engine, ids, text.statements, key=erasure.key, now=erasure.now)
         engine.operations.record_irreversible(

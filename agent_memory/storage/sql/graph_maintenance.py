@@ -68,6 +68,9 @@ SELECT name FROM entities UNION SELECT type FROM entities UNION SELECT alias FRO
 UNION SELECT relationship FROM relationships UNION SELECT temporal_context FROM relationships
 UNION SELECT name FROM entity_sources UNION SELECT type FROM entity_sources
 UNION SELECT temporal_context FROM relationship_sources"""
+_COUNT_BY_HAND: Final = """
+SELECT (SELECT count(*) FROM entities WHERE by_hand = 1 AND user_id = ?)
+  + (SELECT count(*) FROM relationships WHERE by_hand = 1 AND user_id = ?)"""
 _SWEEP_EDGES: Final = """
 DELETE FROM relationships AS r WHERE r.by_hand = 0
 AND NOT EXISTS (SELECT 1 FROM relationship_sources AS x WHERE x.relationship_id = r.id)"""
@@ -165,6 +168,9 @@ ORDER BY {self._db.SOURCE_NUMBER} ON CONFLICT DO NOTHING"""
     # Erasing -------------------------------------------------------------------------------------
     def texts(self) -> set[str]:
         return {text for (text,) in self._db.rows(_SELECT_HELD) if isinstance(text, str)}
+
+    def count_by_hand(self, user_id: str) -> int:
+        return int(self._db.value(_COUNT_BY_HAND, (user_id, user_id)))
 
     def disown(self, user_id: str) -> None:
         for table in ("relationships", "entities"):

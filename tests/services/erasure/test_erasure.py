@@ -203,6 +203,30 @@ def test_who_is_only_in_backups_any_more_is_erased_there(memory: AgentMemory) ->
         memory.erase(filters={"user_id": "ann"}, backups=True)
 
 
+@pytest.mark.file_only("the backups beside the file are looked through")
+def test_who_has_nothing_but_a_graph_is_erased(memory: AgentMemory) -> None:
+    """No memory matched such a user, so that what was stated by hand stayed for ever."""
+    kept = others(memory)
+    ann = memory.session({"user_id": "ann@example.org"})
+    ann.graph.add("Zanzibarian parrot", "lives_in", "Quokkaland")
+    backup = memory.backup()
+    for filters in ({"category": "note"}, {"run_id": "1"}):
+        with pytest.raises(ValidationError, match="no memory matches"):
+            memory.erase(filters={"user_id": "ann@example.org", **filters})
+    receipt = memory.erase(filters={"user_id": "ann@example.org"})
+    assert (receipt.ids, receipt.by_hand, receipt.clean) == ([], 3, True)
+    assert ann.graph.relationships() == []
+    copies = {Path(copy.path) for copy in receipt.backups if copy.found}
+    assert copies == set(backup.parent.iterdir())
+    receipt = memory.erase(filters={"user_id": "ann@example.org"}, backups=True)
+    assert (receipt.ids, receipt.by_hand, receipt.clean) == ([], 0, True)
+    for word in ("Zanzibarian", "ann@example.org", "lives_in"):
+        assert counted(word, *files_of(memory)) == 0
+    with pytest.raises(ValidationError, match="no memory matches"):
+        memory.erase(filters={"user_id": "ann@example.org"}, backups=True)
+    assert_kept(memory, kept)
+
+
 def test_deleted_memories_are_matched_by_whose_they_were_alone(memory: AgentMemory) -> None:
     deleted = {
         name: memory.store(f"about {name}", user_id=name, run_id="1", session_id=f"s-{name}")
@@ -644,7 +668,7 @@ def test_an_unknown_id_erases_nothing(memory: AgentMemory, erase: Erase) -> None
     known = memory.store("kept")
     with pytest.raises(MemoryNotFound, match="mem-000000000000"):
         erase(known, "mem-000000000000")
-    with pytest.raises(ValidationError, match="at least one memory"):
+    with pytest.raises(ValidationError, match="no memory matches"):
         erase()
     assert memory.get(known) is not None
     assert len(memory.history(known)) == 1
