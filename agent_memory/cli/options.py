@@ -477,12 +477,15 @@ def described(options: dict[str, Any], existing: Memory | None = None) -> dict[s
     """Return a memory's fields from the options; task fields are added to the existing ones."""
     fields = {name: value for name, value in options.items() if value not in (None, ())}
     task = {name: fields.pop(name) for name in ("status", "blockers", "outcome") if name in fields}
-    if not task:
-        return fields
     stored: dict[str, Any] = {}
     if existing is not None and existing.task_metadata is not None:
         stored = existing.task_metadata.model_dump(exclude_none=True)
-    if "blockers" in task and task.setdefault("status", TaskStatus.BLOCKED) != TaskStatus.BLOCKED:
+    is_blocked = any(text.strip() for text in task.get("blockers", ()))
+    if not is_blocked and not stored:
+        task.pop("blockers", None)  # nothing to take away: a note does not become a task
+    if not task:
+        return fields
+    if is_blocked and task.setdefault("status", TaskStatus.BLOCKED) != TaskStatus.BLOCKED:
         raise click.UsageError("--blocker goes with --status blocked")
     joined: dict[str, Any] = {"status": TaskStatus.IN_PROGRESS.value} | stored | task
     if joined["status"] != TaskStatus.BLOCKED:

@@ -56,15 +56,21 @@ def _known_category(category: str, info: ValidationInfo) -> str:
 Category = Annotated[str, AfterValidator(_known_category)]
 
 
+def _without_blank(texts: list[str]) -> list[str]:
+    """Drop blank blockers: nothing blocks a task then, and a list would show an empty line."""
+    return [text for text in texts if text.strip()]
+
+
 class TaskMetadata(Record, frozen=True):
     """The additional fields of a task.
 
-    ``completed_at`` belongs to the status ``completed``, ``blockers`` to ``blocked``.
+    ``completed_at`` belongs to the status ``completed``, ``blockers`` to ``blocked``; blank ones
+    are dropped.
     """
 
     status: TaskStatus
     completed_at: UtcDatetime | None = None
-    blockers: list[Text] = Field(default_factory=list)
+    blockers: Annotated[list[Text], AfterValidator(_without_blank)] = Field(default_factory=list)
     outcome: Text | None = None
 
     def timed(self, now: datetime) -> "TaskMetadata":

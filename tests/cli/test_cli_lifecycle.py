@@ -140,6 +140,24 @@ def test_a_blocker_is_kept_or_refused_and_never_dropped(cli: Cli, root: Path, co
         assert ["no key"] in kept
 
 
+def test_an_empty_blocker_takes_blockers_away_and_blocks_nothing(cli: Cli, root: Path) -> None:
+    """It was stored as a blocker, and a completed task was blocked again."""
+    blocked = {"status": "blocked", "blockers": ["no key", " "]}
+    store(root, "build", kind="task", task_metadata=blocked)
+    store(root, "tests", kind="task", task_metadata={"status": "completed"})
+    store(root, "note")
+    memories = state(root)
+    assert memories["build"].task_metadata is not None
+    assert memories["build"].task_metadata.blockers == ["no key"]
+    for memory_id, status in (("build", "blocked"), ("tests", "completed")):
+        task = cli("update", memory_id, "--blocker", "", "--json").data["task_metadata"]
+        assert (task["status"], task["blockers"]) == (status, [])
+    assert cli("update", "note", "--blocker", "").code == 2
+    assert cli("store", "a second note", "--id", "second", "--blocker", "").code == 0
+    memories = state(root)
+    assert memories["note"].task_metadata is memories["second"].task_metadata is None
+
+
 @pytest.mark.parametrize(
     "words", [["--status", "done"], ["--kind", "dream"], ["--importance", "1"]]
 )
