@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, overload
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from agent_memory.models.enums import Importance, MatchType, MemoryKind, MemoryType, TaskStatus
 from agent_memory.models.field_types import Tags, Text, UtcDatetime, UtcEnd
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
+from agent_memory.models.times import format_time
 
 
 class DateRange(Record, extra="forbid", frozen=True):
@@ -16,6 +17,13 @@ class DateRange(Record, extra="forbid", frozen=True):
 
     start: UtcDatetime | None = None
     end: UtcEnd | None = None
+
+    @model_validator(mode="after")
+    def _ends_after_it_starts(self) -> "DateRange":
+        if self.start is not None and self.end is not None and self.start > self.end:
+            start, end = format_time(self.start), format_time(self.end)
+            raise ValueError(f"no memory can be from {start} on and until {end}: swap the two")
+        return self
 
 
 class SearchFilters(Record, extra="forbid", frozen=True):
