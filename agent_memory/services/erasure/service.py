@@ -175,14 +175,17 @@ class ErasureService(Service):
         owners = _owners_in(tree)
         if owners is None:
             return ids
-        past = _deleted_ids(self._engine, owners)
+        deleted = _deleted_ids(self._engine, owners)
+        beside: list[str] = []
         for path in self._stores_beside() if backups else ():
             with suppress(StorageError, ValidationError):  # the receipt names it
-                past += self._in_copy(path, lambda copy: copy.memories.ids(tree)) or ()
-                past += self._in_copy(path, lambda copy: _deleted_ids(copy, owners)) or ()
+                beside += self._in_copy(path, lambda copy: _ids_in(copy, tree, owners)) or ()
         with self._engine.read():
             row = self._engine.memory_rows.get
-            return ids + [memory_id for memory_id in dict.fromkeys(past) if row(memory_id) is None]
+            past = [memory_id for memory_id in deleted if row(memory_id) is None]
+            # What the store knows may be somebody else's since then, deleted or not.
+            known = self._engine.erasure.known_ids(beside)
+        return ids + past + [each for each in dict.fromkeys(beside) if each not in known]
 
     def tombstones(self) -> list[Tombstone]:
         """Return the tombstones, oldest first."""
@@ -211,7 +214,11 @@ class ErasureService(Service):
             require(self._engine, Capability.FILE_BACKUP)
         copies = self._copies(ids, user_id) if backups else _Copies()
         if not (ids or copies.graphs or _count_by_hand(self._engine, user_id)):
-            raise ValidationError.of("filters", "no memory matches: nothing was erased", user_id)
+            message = "no memory matches: nothing was erased"
+            if copies.unreadable:
+                paths = ", ".join(sorted(map(str, copies.unreadable)))
+                message += f"; these backups could not be read, and may have some: {paths}"
+            raise ValidationError.of("filters", message, user_id)
         known_ids = self._engine.erasure.known_ids(ids).union(*copies.own.values())
         for memory_id in ids:
             if memory_id not in known_ids:
@@ -306,6 +313,14 @@ def _owners_in(tree: Filter) -> dict[str, str] | None:
     owners = {part.column: part.value for part in parts if isinstance(part, Equals)}
     is_owner = owners.keys() <= _OWNER_COLUMNS and len(owners) == len(parts)
     return owners if owners and is_owner else None
+
+
+def _ids_in(copy: Engine, tree: Filter, owners: Mapping[str, str]) -> list[str]:
+    """Return the ids of the memories of a copy that match, and of those deleted last."""
+    ids = copy.memories.ids(tree) + _deleted_ids(copy, owners)
+    # A damaged row may have anything in the place of its id.
+    known = copy.erasure.known_ids(ids)
+    return [memory_id for memory_id in ids if memory_id in known]
 
 
 def _deleted_ids(engine: Engine, owners: Mapping[str, str]) -> list[str]:

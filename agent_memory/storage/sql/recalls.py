@@ -11,7 +11,7 @@ from agent_memory.storage.sql import Table
 
 # The memory may be gone by the time this is written.
 _RECORD: Final = """
-INSERT INTO recalls (seq, recalled_at) SELECT seq, ? FROM memories WHERE seq {among}
+INSERT INTO recalls (seq, recalled_at) SELECT seq, ? FROM memories WHERE seq = ?
 ON CONFLICT ({key}) DO UPDATE
 SET recalled_at = {greatest}(recalls.recalled_at, excluded.recalled_at)"""
 
@@ -26,14 +26,12 @@ class RecallTable(Table):
     def record(self, recalled: Mapping[int, str], now: datetime) -> None:
         if not recalled:
             return
-        sql = _RECORD.format(among=self._db.AMONG, key=self._db.ROW_KEY, greatest=self._db.GREATEST)
+        sql = _RECORD.format(key=self._db.ROW_KEY, greatest=self._db.GREATEST)
         with self._db.counting():
             self._db.run(
                 "DELETE FROM recalls WHERE recalled_at NOT BETWEEN ? AND ?", recall_window(now)
             )
-            for moment in set(recalled.values()):
-                row_ids = [row_id for row_id, at in recalled.items() if at == moment]
-                self._db.run(sql, (moment, self._db.listed(row_ids)))
+            self._db.run_many(sql, ((moment, row_id) for row_id, moment in recalled.items()))
 
     def is_any_recent(self, now: datetime) -> bool:
         sql = "SELECT 1 FROM recalls WHERE recalled_at BETWEEN ? AND ? LIMIT 1"

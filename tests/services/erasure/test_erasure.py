@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -200,6 +201,50 @@ def test_who_is_only_in_backups_any_more_is_erased_there(memory: AgentMemory) ->
     assert counted("Zanzibarian", *files_of(memory)) == 0
     assert memory.count() == 1
     with pytest.raises(ValidationError, match="no memory matches"):
+        memory.erase(filters={"user_id": "ann"}, backups=True)
+
+
+@pytest.mark.file_only("the backups beside the file are looked through")
+def test_what_is_anothers_by_now_stays_in_the_backups(memory: AgentMemory) -> None:
+    """It was deleted after it had become Ben's, and his delete could not be undone any more."""
+    moved = memory.store("the Zanzibarian parrot", user_id="ann")
+    memory.backup()
+    memory.update(moved, user_id="ben", content="a parrot of Ben's")
+    memory.backup()
+    memory.delete(moved)
+    gone = memory.store("the code word is Xylophonist", user_id="ann")
+    assert memory.erase(filters={"user_id": "ann"}, backups=True).ids == [gone]
+    memory.undo(max(change.change_id for change in memory.history(moved)))
+    restored = memory.get(moved)
+    assert restored is not None
+    assert restored.content == "a parrot of Ben's"
+
+
+@pytest.mark.file_only("the backups beside the file are looked through")
+def test_a_damaged_row_in_a_backup_does_not_hinder_an_erasure(memory: AgentMemory) -> None:
+    memory.store("a note of nobody")
+    for number in range(60):
+        memory.store(f"the Zanzibarian parrot {number} " + "sings " * 20, user_id="ann")
+    backup = memory.backup()
+    data = backup.read_bytes()
+    place = data.index(b"the Zanzibarian parrot 30 ")
+    backup.write_bytes(data[: place - 100] + b"\xff" * 100 + data[place:])
+    receipt = memory.erase(filters={"user_id": "ann"}, backups=True)
+    assert (receipt.memories, memory.count()) == (60, 1)
+    assert not receipt.clean
+    assert [copy.path for copy in receipt.backups if copy.found] == [str(backup)]
+
+
+@pytest.mark.file_only("the backups beside the file are looked through")
+def test_backups_that_cannot_be_read_are_named_if_nothing_else_matches(memory: AgentMemory) -> None:
+    memory.store("a note of nobody")
+    memory.store("the Zanzibarian parrot", user_id="ann")
+    backup = memory.backup()
+    memory.erase(filters={"user_id": "ann"})
+    for path in memory.path.parent.glob("**/*.db"):
+        if path != memory.path:
+            path.write_bytes(b"\xff" * 100 + path.read_bytes()[100:])
+    with pytest.raises(ValidationError, match=r"could not be read.*" + re.escape(backup.name)):
         memory.erase(filters={"user_id": "ann"}, backups=True)
 
 
