@@ -223,14 +223,13 @@ def test_what_is_anothers_by_now_stays_in_the_backups(memory: AgentMemory) -> No
 @pytest.mark.file_only("the backups beside the file are looked through")
 def test_a_damaged_row_in_a_backup_does_not_hinder_an_erasure(memory: AgentMemory) -> None:
     memory.store("a note of nobody")
-    for number in range(60):
-        memory.store(f"the Zanzibarian parrot {number} " + "sings " * 20, user_id="ann")
+    memory.store("the Zanzibarian parrot", user_id="ann")
     backup = memory.backup()
     data = backup.read_bytes()
-    place = data.index(b"the Zanzibarian parrot 30 ")
-    backup.write_bytes(data[: place - 100] + b"\xff" * 100 + data[place:])
+    place = data.index(b"the Zanzibarian parrot")
+    backup.write_bytes(data[: place - 8] + b"\xff" * 8 + data[place:])  # the end of its id
     receipt = memory.erase(filters={"user_id": "ann"}, backups=True)
-    assert (receipt.memories, memory.count()) == (60, 1)
+    assert (receipt.memories, memory.count()) == (1, 1)
     assert not receipt.clean
     assert [copy.path for copy in receipt.backups if copy.found] == [str(backup)]
 
