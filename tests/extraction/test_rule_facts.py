@@ -364,7 +364,7 @@ def test_what_only_leads_to_a_question_is_not_kept(text: str) -> None:
 def test_a_value_alone_corrects_what_its_own_author_said_just_before() -> None:
     said = [
         ("Ann", "The recital is on June 3."),
-        ("Bob", "The picnic is on May 8."),
+        ("Bob", "The picnic has tea."),
         ("Ann", "No, I meant June 4. I bring cake."),
         ("Bob", "It has 12,5 km."),
         ("Bob", "Sorry, I meant 13,5."),
@@ -375,3 +375,26 @@ def test_a_value_alone_corrects_what_its_own_author_said_just_before() -> None:
         "Bob: It has 12,5 km.",
         "Bob: No, it has 13,5 km.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "asked", "correction"),
+    [
+        ("I had 3 figs.", "How old are you, 20?", "No, I meant 21."),
+        ("I had 3 figs.", "Are you twenty?", "No, I meant 21."),
+        ("The recital is on June 3.", "And was the exam on May 5?", "No, I meant May 6."),
+        ("The class begins at 3pm.", "Is dinner at 7 then?", "Sorry, I meant 8pm."),
+        ("We meet in Vienna.", "Does Tom live in Graz?", "No, I meant in Linz."),
+        ("We meet in Vienna.", "Graz, was it?", "No, I meant in Linz."),
+    ],
+)
+@pytest.mark.parametrize("role", ["assistant", "user"])
+def test_a_value_alone_may_correct_what_somebody_else_said_last(
+    text: str, asked: str, correction: str, role: str
+) -> None:
+    def said_after(other: str) -> list[str]:
+        between = assistant(other) if role == "assistant" else user(other, "Bob")
+        return kept(user(text, "Ann"), between, user(correction, "Ann"))
+
+    assert said_after(asked)[-1] == f"Ann: {correction}"
+    assert said_after("I see. Go on.")[-1] != f"Ann: {correction}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agent_memory.extraction.rules.values import DATE, TIME, value_of
@@ -18,6 +18,9 @@ _MEANT: Final = re.compile(
 )
 _PREPOSITION: Final = re.compile(r"(?:on|at|by|in|from|to|for|until) (?=\S)", re.IGNORECASE)
 _NUMBER: Final = r"(?<![\w.,:/-])\d+(?:[.,]\d+)*(?![\w:/-])"
+_TIMED: Final = re.compile(rf"\d|\b(?:{DATE}|{TIME})(?!\w)", re.IGNORECASE)
+_NAMED: Final = re.compile(rf"(?<=[\w,;:(\"] )(?!I\b){_NAME}|(?:^|[.!?] ){_NAME}(?=[,?])")
+"""A name in a sentence, or one that is asked about: "Graz?"."""
 _LOWERED: Final = re.compile(r"(?:The|My|Our|We|It|This|That|There)\b")
 
 
@@ -26,10 +29,11 @@ def is_of_a_value_alone(text: str) -> bool:
     return _MEANT.fullmatch(text) is not None
 
 
-def corrected(text: str, earlier: str) -> str:
+def corrected(text: str, earlier: str, between: Sequence[str]) -> str:
     """Return a text that says what it corrects, if its author said that just before (``earlier``).
 
-    It is as it was if it names more than a value, or if there is not just one value of that kind.
+    It is as it was if it names more than a value, if there is not just one value of that kind, or
+    if what others said ``between`` may have one: "No, I meant 21" may answer "Are you 20?".
     """
     first = next(iter(sentences(text[:200])), "")
     meant = _MEANT.fullmatch(first)
@@ -40,6 +44,9 @@ def corrected(text: str, earlier: str) -> str:
     if len(known) != 1:
         return text
     sentence, match = known[0]
+    may_be_meant = _may_be_of_time_or_number if value_of(value).is_closed else _NAMED.search
+    if any(may_be_meant(other) for other in between):
+        return text
     if not value_of(value).has_all_of(value_of(match[0])):
         return text  # the year would be lost
     if not _PREPOSITION.match(match[0]):
@@ -48,6 +55,12 @@ def corrected(text: str, earlier: str) -> str:
     if _LOWERED.match(whole):
         whole = whole[0].lower() + whole[1:]
     return text.replace(first, f"No, {whole}", 1)
+
+
+def _may_be_of_time_or_number(text: str) -> bool:
+    """Return whether a text has any number, also in words: "at 5?" may ask for a time."""
+    words = re.findall(r"[\w-]+", text)
+    return _TIMED.search(text) is not None or any(value_of(word).is_closed for word in words)
 
 
 def _alike(value: str, sentence: str) -> Iterator[re.Match[str]]:

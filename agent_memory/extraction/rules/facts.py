@@ -85,16 +85,18 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
     is_among_people = MessageRole.ASSISTANT not in roles and any(
         message.name for message in messages
     )
-    said_before: dict[str | None, str] = {}
+    said_before: dict[str | None, tuple[int, str]] = {}
     for place, message in enumerate(messages):
         text = message.text
         if message.role is MessageRole.USER:
-            text = corrected(text, said_before.get(message.name, ""))
-            said_before[message.name] = text
+            before, earlier = said_before.get(message.name, (place, ""))
+            others = [other.text for other in messages[before + 1 : place]]
+            text = corrected(text, earlier, others)
+            said_before[message.name] = place, text
         for fact in _facts_of(message, text, place, is_among_people=is_among_people):
             known = facts.pop(form := fact.text.casefold(), None)
-            earlier = () if known is None else known.sources
-            facts[form] = (known or fact)._replace(sources=(*earlier, *fact.sources))
+            sources = () if known is None else known.sources
+            facts[form] = (known or fact)._replace(sources=(*sources, *fact.sources))
     return list(facts.values())
 
 
