@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.changes import Change, change_of, is_beside, says_that_it_ended
-from agent_memory.extraction.rules.lists import without_members
+from agent_memory.extraction.rules.lists import parts_of_list
 from agent_memory.extraction.rules.statements import (
     BEING,
     EMPLOYER,
@@ -56,6 +56,7 @@ _SIGNS: Final = stems(
     " не никогда больше der die das den dem ein eine einen le la les un une des du de el los las"
     " una il lo het een"
 )
+_ENDS: Final = stems("stop stopped quit gave give given")
 _ELIDED: Final = re.compile(r"\b([cdjlmnst]|qu)['\u2019](?=\w)", re.IGNORECASE)
 """French words that have lost their last letter: "j'aime", "je n'aime"."""
 _KIN: Final = (
@@ -130,6 +131,8 @@ _STATE: Final = {
     for slot, values in _STATES.items()
 }
 _OF_THING: Final = re.compile(
+    # Red is a colour, and so is green, but of a build.
+    r"(?=.*\b(?:builds?|tests?|CI|pipelines?)\b|(?!.* (?:is|are)\b.* (?:red|green)\b))"
     r"(?:the|our|my) (?P<thing>[\w -]{1,40}?) (?:(?:is|are) (?:(?:now|still|finally|again) )*(?:"
     r"(?P<fails>broken|down|failing|red|offline|out of order)"
     r"|fixed|repaired|up|back(?: up| online)?|working|passing|green|online)|works? (?:again|now))"
@@ -163,6 +166,7 @@ _PURPOSE: Final = re.compile(
     r" (?:for|as|at|on|in|with|because|since|last|this|and|these|now|every|when|instead)\b.*$"
 )
 _CLAUSE_JOINT: Final = re.compile(r"[,;:] | and (?=I\b|we\b|my\b|our\b|the\b)")
+_JOINED: Final = re.compile(r"[,;:](?= )|\b(?:but|and I|while|although|though)\b")
 _MOST_WORDS: Final = 5
 """Maximum words of a value in which two sentences differ."""
 
@@ -203,7 +207,7 @@ def read(text: str) -> Reading:
     statements = tuple(statement for part in parts for statement in _stated(label, part))
     states = (state for part in parts for state in _states(said_behind_opening(part)))
     ended = (
-        stems(_ELIDED.sub(r"\1e ", clause)) - _SIGNS
+        content_of(clause)
         for clause in (spoken, *(piece for part in parts for piece in _CLAUSE_JOINT.split(part)))
         if says_that_it_ended(clause)
     )
@@ -263,6 +267,11 @@ def conflict(new: Reading, old: Reading) -> Conflict | None:
             if (reason := compare(new, old)) is not None:
                 return reason
     return _of_denial(new, old) or _of_correction(new, old)
+
+
+def content_of(text: str) -> frozenset[str]:
+    """Return the stems of a text, without those that say that it changes or is denied."""
+    return stems(_ELIDED.sub(r"\1e ", text)) - _SIGNS
 
 
 def says_alike(new: Reading, old: Reading) -> bool:
@@ -437,14 +446,23 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
         return None
     common = len(content & old.stems)
     is_all = common >= _SHARE * len(old.stems - _SIGNS)
-    if common == len(content) and (is_all or without_members(old.text, content)):
+    if common == len(content) and (is_all or _is_listed(new, old, content)):
         return Conflict("the same is said and denied")
     return None
 
 
+def _is_listed(new: Reading, old: Reading, content: frozenset[str]) -> bool:
+    """Return whether a list has a member of only these stems; "I never quit chess" denies none."""
+    members = map(content_of, parts_of_list(old.text))
+    return new.stems.isdisjoint(_ENDS) and any(words and words <= content for words in members)
+
+
 def denied_by(new: Reading, old: Reading) -> frozenset[str]:
     """Return the stems of what a text denies of an older one; none if it says something else."""
-    negated = (new.stems - _SIGNS,) if new.change.is_negated != old.change.is_negated else ()
+    # "I don't like cats, but I love dogs" does not say which of its words it denies.
+    is_one = new.is_one_sentence and _JOINED.search(new.text) is None
+    is_denial = is_one and new.change.is_negated != old.change.is_negated
+    negated = (new.stems - _SIGNS,) if is_denial else ()
     denied = new.change.denied or new.ended or negated
     # "I no longer ski, but I still skate": what has ended is in a clause, and in all of it.
     return frozenset().union(*(w for w in denied if not any(other < w for other in denied)))

@@ -26,7 +26,6 @@ from agent_memory.extraction.rules.conflicts import (
     read,
     says_alike,
 )
-from agent_memory.extraction.rules.remainders import remainder_without
 from agent_memory.extraction.rules.statements import (
     Statement,
     same_value,
@@ -57,7 +56,6 @@ _COMPARED: Final = 25
 """The new facts that a fact is compared with: the last so many, and so many with the same words."""
 _OF_A_WORD: Final = 200
 """Of the facts with the same word, so many of the last are considered."""
-_ASKED: Final = "somebody asks to forget it"
 _REPLACED: Final = "the conversation itself replaces it, by what is known already"
 _LIKES: Final = re.compile(r"^(\w+) (?:like|enjoy)s?\b", re.IGNORECASE)
 _LOVES: Final = re.compile(r"^(\w+) (?:love|adore)s?\b", re.IGNORECASE)
@@ -344,14 +342,15 @@ def _forget(checks: DecisionChecks, place: int, related: Sequence[RelatedMemory]
             reasoning="it asks to forget what is not there",
         )
         return
-    rest = remainder_without(memory.text, wanted, share=_SHARE)
+    # It may be asked of a part of the memory alone: a review shows of which.
+    asked = " ".join(word for word in memory.text.split() if stems(word) & wanted)
     checks.note(
-        UPDATE if rest else DELETE,
+        DELETE,
         [place],
-        rest or memory.text,
+        memory.text,
         memory=memory,
         confidence=_FORGET,
-        reasoning=f"somebody asks to forget all of it but: {rest}" if rest else _ASKED,
+        reasoning=f"somebody asks to forget: {asked}",
     )
 
 

@@ -7,60 +7,83 @@ from typing import Final
 
 from agent_memory.text.stems import stems
 
-_JOINT: Final = re.compile(r",? (and|or|und|oder|et|ou|y) |, ")
+_CONJUNCTION: Final = r"(?:and|or|und|oder|et|ou|y)"
+_JOINT: Final = re.compile(rf"(,? +{_CONJUNCTION} +|, +)")
+_PAIR: Final = re.compile(rf"(\w+)(?:\W*(?:[,;/&+]|\b{_CONJUNCTION}\b))+\W*(?=(\w+))")
 _OWNER: Final = "(?:[Mm]y|[Oo]ur|[Tt]he|[Hh]is|[Hh]er|[Tt]heir)"
-SUBJECT: Final = rf"(?:{_OWNER} [\w-]+|(?!{_OWNER}\b)[\w-]+)"
-_SUBJECT_AND_VERB: Final = rf"{SUBJECT}(?: [\w\u2019'-]+|['\u2019](?:m|re|ve|s))"
-_BEGINS: Final = re.compile(rf"{_SUBJECT_AND_VERB} \S")
-"""How a sentence begins if all of a list is behind its verb, unlike "Ann and Bob live here"."""
+_SUBJECT: Final = rf"(?:{_OWNER} +[\w-]+|(?!{_OWNER}\b)[\w-]+)"
 _PREPOSITION: Final = r"(?:to|in|at|with|on|for|from|by|of|about)"
-_FIRST: Final = re.compile(
-    rf"(?P<lead>{_SUBJECT_AND_VERB}(?:(?: [\w-]+)? {_PREPOSITION})? )"
-    r"(?P<member>(?:(?:an?|the|my|our) )?(?:[A-Z]\S*(?: [A-Z]\S*)*|\S+))"
+_MEMBER: Final = r"(?:(?:an?|the|my|our) +)?(?:[A-Z][\w-]*(?: +[A-Z][\w-]*)*|[\w-]+)"
+_LIST: Final = re.compile(
+    rf"(?P<lead>{_SUBJECT}(?: +[\w-]+|['\u2019](?:m|re|ve|s))(?:(?: +[\w-]+)? +{_PREPOSITION})? +)"
+    rf"(?P<members>{_MEMBER}(?:, +{_MEMBER})*,? +{_CONJUNCTION} +{_MEMBER})(?P<end>[ .!]*)"
 )
-"""The first member of a list: all behind the verb, or behind its preposition."""
-_SELF: Final = re.compile(r"(?:I|we|me|us)\b")
-_ARTICLE: Final = re.compile(r"(?:an?|the|my|our) ")
-_COUNTED: Final = re.compile(r"\d|\b(?:two|three|four|five|both|all|between)\b", re.IGNORECASE)
-"""Marks a list whose members are counted, or of which something is said together."""
+"""A sentence with one list, all of it behind its verb, unlike "Ann and Bob live here"."""
+_UNSURE: Final = re.compile(
+    r"\d|\b(?:two|three|four|five|both|all|each|between|together|not?|never|nor|neither|none|nobody"
+    r"|only|but|if|especially|except|while|because|others?|etc|more)\b",
+    re.IGNORECASE,
+)
+"""Marks a list whose members are counted or left out, or of which something is said together."""
+_ARTICLE: Final = re.compile(r"(?:an?|the|my|our) +")
+_THINGS: Final = re.compile(r"(?:\w+[^\Ws]s|\w{3,}ing)")
 
 
-def without_members(sentence: str, words: frozenset[str]) -> str | None:
-    """Return a sentence without the members of its list that have only these stems.
+def without_member(sentence: str, words: frozenset[str], *, named: frozenset[str]) -> str | None:
+    """Return a sentence without the one member of its list that has only these stems.
 
-    Nothing is left of a sentence without a list. ``None``: it has other members, and cannot be said
-    without these for certain.
+    ``None``: it has no such list, or not just one such member, another has one of the stems
+    ``named``, or the rest may be no sentence.
     """
-    body = sentence.rstrip(" .!")
-    pieces = _JOINT.split(body)
-    first, *others = pieces[::2]
-    conjunctions = [word for word in pieces[1::2] if word]
-    is_joint = any(_SELF.match(member) for member in others)  # "My brother and I run a bakery"
-    if not conjunctions or (stems(body) <= words and not is_joint):
-        return ""
-    is_gone = [bool(stems(member)) and stems(member) <= words for member in others]
-    head = _FIRST.fullmatch(first)
-    is_first_gone = head is not None and stems(head["member"]) <= words
-    is_any_gone = is_first_gone or any(is_gone)
-    is_list = not (is_joint or _COUNTED.search(body)) and _BEGINS.match(first) is not None
-    if not (is_any_gone and is_list):
+    listed = _LIST.fullmatch(sentence)
+    if listed is None or _UNSURE.search(sentence):
         return None
-    left = [member for member, gone in zip(others, is_gone, strict=True) if not gone]
-    if is_first_gone and head is not None:
-        if not left:
-            return ""
-        if _shape(left[0]) != _shape(head["member"]):
-            return None  # "I like dogs and read books" is no list of things
-        left[0] = head["lead"] + left[0]
-    else:
-        left.insert(0, first)
-    *before, last = left
-    listed = f"{', '.join(before)} {conjunctions[-1]} {last}" if before else last
-    return listed + sentence[len(body) :]
+    pieces = _JOINT.split(listed["members"])
+    members, joints = pieces[::2], pieces[3::2]  # all but one joint: the first is a comma, or alone
+    meant = [stems(member) for member in members]
+    gone = [place for place, member in enumerate(meant) if member <= words]
+    if len(gone) != 1 or not all(meant) or len({_shape(member) for member in members}) > 1:
+        return None
+    left = [member for place, member in enumerate(members) if place != gone[0]]
+    if not named.isdisjoint(stems(" ".join(left))):
+        return None
+    if len(left) == 1 and gone == [0] and not _is_thing(listed["lead"], left[0]):
+        return None
+    if len(left) == 2:
+        joints = [joints[0].lstrip(",")]
+    rest = "".join(part for pair in zip(left, [*joints, ""], strict=True) for part in pair)
+    return f"{listed['lead']}{rest}{listed['end']}"
 
 
-def _shape(member: str) -> tuple[bool, bool, int]:
-    """Return what members of a list have in common: an article, a capital, how many words."""
+def subject_and_verb(sentence: str) -> str:
+    """Return the subject of a sentence and its verb, or nothing."""
+    begin = re.match(
+        rf"{_SUBJECT}(?:['\u2019][a-z]+)?(?: +(?:am|is|are|was|were|been|have|has|had))*"
+        r"(?: +[\w'\u2019-]+)?",
+        sentence,
+    )
+    return begin[0] if begin else ""
+
+
+def joined_words(text: str) -> frozenset[tuple[str, str]]:
+    """Return the words on both sides of each comma, "and" and the like."""
+    return frozenset(_PAIR.findall(text.lower()))
+
+
+def parts_of_list(sentence: str) -> list[str]:
+    """Return what is between the commas and conjunctions of a sentence, if it has several."""
+    pieces = _JOINT.split(sentence.rstrip(" .!"))[::2]
+    return pieces if len(pieces) > 1 else []
+
+
+def _shape(member: str) -> tuple[bool, bool]:
+    """Return what members of a list have in common: whether with an article, and a capital."""
     bare = _ARTICLE.sub("", member)
-    is_name = bare[:1].isupper()
-    return bare != member, is_name, 0 if is_name else len(bare.split())
+    return bare != member, bare[:1].isupper()
+
+
+def _is_thing(lead: str, member: str) -> bool:
+    """Return whether the last of two is a thing, and nothing that is done: "cats and cook"."""
+    if _shape(member) != (False, False):
+        return True
+    return _THINGS.fullmatch(member) is not None and lead.startswith(("I ", "We "))

@@ -1,101 +1,125 @@
 """What remains of a memory if only a part of it no longer holds.
 
-"I speak French and German" and "I no longer speak German" leave "I speak French".
+"I speak French and German" and "I no longer speak German" leave "I speak French". Only two parts
+can go: a sentence that nothing else in the text points to, and one member of a plain list.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
-from agent_memory.extraction.rules.conflicts import Reading, conflict, denied_by, read
+from agent_memory.extraction.rules.conflicts import (
+    Reading,
+    conflict,
+    content_of,
+    denied_by,
+    read,
+)
 from agent_memory.extraction.rules.corrections import is_of_a_value_alone
-from agent_memory.extraction.rules.lists import SUBJECT, without_members
+from agent_memory.extraction.rules.lists import joined_words, subject_and_verb, without_member
 from agent_memory.extraction.rules.statements import speaker_and_text
-from agent_memory.text.sentences import sentences
-from agent_memory.text.stems import stems
+from agent_memory.text.sentences import sentence_spans, sentences
 
-_VERB: Final = r"(?:is|are|was|were|has|have|had|\w{2,}s)"
-_CLAUSE_JOINT: Final = re.compile(
-    rf"(?:[,;]|,? (?:and|but)) (?=(?:I|we)(?:['\u2019]\w+)? \w|(?:my|our) \w+ {_VERB} \w)"
+_OF_ITSELF: Final = re.compile(r"(?:I|User)\b(?!['\u2019]s)")
+"""How a sentence begins that can be read without those around it."""
+_POINTS: Final = re.compile(
+    r"\b(?:its?|he|him|his|she|hers?|they|them|theirs?|this|that|these|those|the|my|mine|ours?|us|we"
+    r"|there|here|then|also|too|ones?|both|either|neither|each|all|such|so|same|others?|another"
+    r"|else|instead|again|latter|former|more|but|since|because|if|unless|except|though|although"
+    r"|however|while|when)\b",
+    re.IGNORECASE,
 )
-"""What separates two clauses that can each stand alone, not "my dog and my cat"."""
+"""Words that may point to what another sentence says, or that a condition joins to it."""
+_GOES_ON: Final = re.compile(
+    r"\b(?:but|if|neither|nor|especially|except|while|because|although|though|plus|as well)\b",
+    re.IGNORECASE,
+)
 
-_VERB_JOINT: Final = re.compile(
-    r"(?<=\w),? (?:and|but) (?=(?:am|is|are|ha(?:ve|s)|works?|lives?|likes?|loves?|hates?) \w)"
-)
-"""What separates what one subject does: "I live in Oslo and work at Acme"."""
+
+class _Part(NamedTuple):
+    """A sentence: where it stands in a text, as it is written there, and its words alone."""
+
+    begin: int
+    end: int
+    written: str
+    bare: str
 
 
 def remainder(text: str, newer: str) -> str | None:
     """Return what remains of a memory if a newer text is right: nothing, if it contradicts it all.
 
-    ``None``: it contradicts only a part, and without that the rest cannot be said for certain.
+    ``None``: it contradicts only a part, or perhaps only that, and without it the rest cannot be
+    written for certain.
     """
-    label, spoken = _labelled(text)
-    if not spoken:
+    spoken = speaker_and_text(text)[1]
+    if not (spoken and text.endswith(spoken)):
         return ""
     if is_of_a_value_alone(speaker_and_text(newer)[1]):
         return None  # "No, I meant June 4": what it is about is in the older text alone
-    new = read(newer)
-    parts = sentences(spoken)
-    left = [_left(new, label, part, is_all=len(parts) == 1) for part in parts]
-    if None in left or (left == parts and conflict(new, read(text)) is not None):
+    new, old = read(newer), read(text)
+    if conflict(new, old) is None and denied_by(new, old).isdisjoint(old.stems):
+        return ""
+    label = text[: -len(spoken)]
+    parts = list(_parts(spoken))
+    worded = [part for part in parts if part.bare]
+    if len(worded) == 1:
+        (only,) = worded
+        rest = _left(new, label, only)
+        return rest and f"{label}{spoken[: only.begin]}{rest}{spoken[only.end :]}"
+    going = [part for part in worded if conflict(new, read(label + part.bare)) is not None]
+    staying = [part for part in worded if part not in going]
+    is_whole = all(_left(new, label, part) == "" for part in going)
+    if not (going and is_whole and _stand_alone(new, going, staying)):
         return None
-    rest = " ".join(part for part in left if part)
-    return "" if not rest or rest == spoken else label + rest
+    return label + _without(spoken, parts, going) if staying else ""
 
 
-def remainder_without(text: str, words: frozenset[str], *, share: float) -> str:
-    """Return what remains of a memory without what has that share of some stems.
-
-    Nothing, if that is all of it, or if the rest cannot be said for certain.
-    """
-    label, spoken = _labelled(text)
-    left = [
-        without_members(part, words) if len(words & stems(part)) >= share * len(words) else part
-        for part in sentences(spoken)
-    ]
-    rest = " ".join(part for part in left if part)
-    return "" if None in left or rest in ("", spoken) else label + rest
+def _parts(text: str) -> Iterator[_Part]:
+    """Yield the sentences of a text, with their list markers, and what has no words between."""
+    for begin, end in sentence_spans(text):
+        if written := text[begin:end].strip():
+            first = text.index(written, begin)
+            yield _Part(first, first + len(written), written, " ".join(sentences(written)))
 
 
-def _labelled(text: str) -> tuple[str, str]:
-    """Return the speaker's name before a text, with its colon, and what was said."""
-    spoken = speaker_and_text(text)[1]
-    return (text[: -len(spoken)], spoken) if text.endswith(spoken) else ("", "")
+def _without(text: str, parts: Sequence[_Part], going: Sequence[_Part]) -> str:
+    """Return a text without some sentences; between the others is the wider of two spaces."""
+    rest, space, end = "", "", 0
+    for part in parts:
+        space = max(space, text[end : part.begin], key=lambda gap: (gap.count("\n"), len(gap)))
+        end = part.end
+        if part not in going:
+            rest += f"{space if rest else ''}{part.written}"
+            space = ""
+    return rest
 
 
-def _left(new: Reading, label: str, sentence: str, *, is_all: bool) -> str | None:
-    """Return what is left of a sentence; ``is_all``: the memory has no other."""
-    if not is_all and conflict(new, read(label + sentence)) is None:
-        return sentence
-    clauses = list(_clauses(sentence.rstrip(" .!")))
-    left = [_left_of_clause(new, label, clause) for clause in clauses]
-    if len(clauses) == 1 or left == clauses:
-        return _without_denied(new, label, sentence)
-    if None in left:
+def _left(new: Reading, label: str, part: _Part) -> str | None:
+    """Return what is left of a sentence that is contradicted; ``None`` if that is not certain."""
+    old = read(label + part.bare)
+    denied = denied_by(new, old)
+    is_joined = not joined_words(old.text) <= joined_words(new.text)
+    if not denied:
+        is_more = any(stated.says_more for stated in old.statements) or not old.statements
+        return None if _GOES_ON.search(part.bare) or (is_joined and is_more) else ""
+    beside = content_of(part.bare) - denied - content_of(subject_and_verb(part.bare))
+    if not (beside or is_joined):
+        return ""
+    if old.change.is_negated or not denied <= old.stems:
         return None
-    rest = ", and ".join(clause for clause in left if clause)
-    return f"{rest[0].upper()}{rest[1:]}." if rest else ""
+    begin = part.written.index(part.bare.split()[0])
+    rest = without_member(part.written[begin:], denied, named=new.stems)
+    return rest and part.written[:begin] + rest
 
 
-def _clauses(sentence: str) -> Iterator[str]:
-    """Yield the clauses of a sentence, each with its subject: "I am married", "I have two kids"."""
-    for clause in _CLAUSE_JOINT.split(sentence):
-        subject = re.match(SUBJECT, clause)
-        first, *others = _VERB_JOINT.split(clause) if subject else [clause]
-        yield first
-        for other in others:
-            yield f"{clause[: subject.end() if subject else 0]} {other}"
-
-
-def _left_of_clause(new: Reading, label: str, clause: str) -> str | None:
-    is_denied = conflict(new, read(label + clause)) is not None
-    return _without_denied(new, label, clause) if is_denied else clause
-
-
-def _without_denied(new: Reading, label: str, text: str) -> str | None:
-    denied = denied_by(new, read(label + text))
-    return without_members(text, denied) if denied else ""
+def _stand_alone(new: Reading, going: Sequence[_Part], staying: Sequence[_Part]) -> bool:
+    """Return whether sentences say the same without others, and a text may not be about them."""
+    about = new.stems.difference(*(content_of(part.bare) for part in going))
+    return all(
+        _OF_ITSELF.match(part.bare)
+        and not _POINTS.search(part.bare)
+        and about.isdisjoint(content_of(part.bare))
+        for part in staying
+    )
