@@ -33,7 +33,8 @@ def _of_name(name: str) -> Iterator[str]:
     public = getattr(agent_memory, name)
     yield name
     if inspect.isclass(public):
-        yield from (f"{name}.{field}" for field in getattr(public, "model_fields", {}))
+        for fields in ("model_fields", "model_computed_fields"):
+            yield from (f"{name}.{field}" for field in getattr(public, fields, {}))
         if issubclass(public, Enum):
             yield from (f"{name}.{member.name} = {member.value!r}" for member in public)
         if issubclass(public, AgentMemoryError):

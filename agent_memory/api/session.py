@@ -22,7 +22,6 @@ from agent_memory.errors import (
     MemoryNotFound,
     PermissionDenied,
     RejectedContent,
-    ValidationError,
 )
 from agent_memory.models.config import MemoryContextConfig
 from agent_memory.models.memory import HistoryEntry, Memory
@@ -368,7 +367,8 @@ class SessionMemory(WithCheckedFlags):
     def reviews(self) -> list[Review]:
         """Return the memories of this session that wait for a decision, oldest first."""
         self._refuse_unless("read")
-        return self._own_reviews()
+        reviews = self._memory.reviews()
+        return [review for review in reviews if self._owner.owns(review.user_id, review.run_id)]
 
     def approve(self, review_id: int) -> Memory:
         """Delete the memory under review, or shorten it, and return it as it was."""
@@ -384,15 +384,9 @@ class SessionMemory(WithCheckedFlags):
 
     # Inside -----------------------------------------------------------------------------------
 
-    def _own_reviews(self) -> list[Review]:
-        reviews = self._memory.reviews()
-        return [review for review in reviews if self._owner.owns(review.user_id, review.run_id)]
-
     def _require_review(self, review_id: int) -> None:
         check_whole_number("review_id", review_id, lowest=1)
-        if review_id not in {review.review_id for review in self._own_reviews()}:
-            message = "no such review: `reviews` lists them"
-            raise ValidationError.of("review_id", message, review_id)
+        self._memory._store.decisions.review(review_id, self._owner)
 
     def _shown(self, memory: Memory) -> Memory:
         """Return a memory, without what it says where the session may not read."""

@@ -1,8 +1,10 @@
 """Decisions about memories: ready to be applied, applied, or under review."""
 
+from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from pydantic import Field
+from pydantic import Field, PrivateAttr, computed_field
 
 from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.memory import Memory
@@ -56,9 +58,7 @@ class Review(Record, frozen=True):
 
     ``review_id`` identifies the review when deciding it, ``content`` is what the memory says.
     ``replaced_by`` is the id of the contradicting memory, if there is one; ``confidence`` how
-    certain the contradiction was (0 to 1), ``reasoning`` why. ``remaining`` is what approving
-    leaves of the memory: nothing, if it is contradicted as a whole, and ``None`` if only a part of
-    it is, but the rest cannot be said without it. Then it can be dismissed, but not approved.
+    certain the contradiction was (0 to 1), ``reasoning`` why.
     """
 
     review_id: int
@@ -71,4 +71,19 @@ class Review(Record, frozen=True):
     session_id: str | None = None
     user_id: str | None = None
     run_id: str | None = None
-    remaining: str | None = ""
+    _newer: str | None = PrivateAttr(default=None)
+    """What the contradicting memory says."""
+    _remainder: Callable[[str, str], str | None] | None = PrivateAttr(default=None)
+
+    # Both texts are read for it, which takes 3 ms: of 5,000 reviews only those shown need it.
+    @computed_field  # type: ignore[prop-decorator]
+    @cached_property
+    def remaining(self) -> str | None:
+        """What approving leaves of the memory: "" if it is contradicted as a whole.
+
+        ``None`` if only a part of it is, but the rest cannot be said without it. Then the review
+        can be dismissed, but not approved.
+        """
+        if self._newer is None or self._remainder is None:
+            return ""
+        return self._remainder(self.content, self._newer)

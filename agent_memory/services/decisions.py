@@ -12,6 +12,7 @@ from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome, Eve
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
+from agent_memory.models.owner import Owner
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.unit_of_work import Service, enter_scratchpad, repeated_if_undone
@@ -81,7 +82,15 @@ class DecisionService(Service):
 
     def reviews(self) -> list[Review]:
         """Return the memories under review, oldest first."""
-        return self._with_remaining(self._engine.reviews.all())
+        return [_read_by_rules(review) for review in self._engine.reviews.all()]
+
+    def review(self, review_id: int, owner: Owner | None = None) -> Review:
+        """Return an open review, of this owner if one is given, or raise ``ValidationError``."""
+        review = self._engine.reviews.get(review_id)
+        if review is None or (owner and not owner.owns(review.user_id, review.run_id)):
+            message = "no such review: `reviews` lists them"
+            raise ValidationError.of("review_id", message, review_id)
+        return _read_by_rules(review)
 
     def corrections(self, memory_ids: Sequence[str]) -> dict[str, Memory]:
         """Return the newest memory that may replace each of these, for those that have one."""
@@ -107,7 +116,7 @@ class DecisionService(Service):
     def approve(self, review_id: int, *, session_id: str) -> Memory:
         """Delete the memory under review, or what is contradicted of it; return it as it was."""
         with self._unit_of_work.write() as now:
-            (review,) = self._with_remaining([self._review(review_id)])
+            review = self.review(review_id)
             memory = memory_of(self._engine, review.memory_id)
             if self._engine.reviews.is_stale(review_id):
                 message = (
@@ -132,7 +141,7 @@ class DecisionService(Service):
     def dismiss(self, review_id: int, *, session_id: str) -> Review:
         """Keep the memory under review, and return the review."""
         with self._unit_of_work.write() as now:
-            review = self._review(review_id)
+            review = self.review(review_id)
             self._engine.reviews.dismiss(review_id, now=now)
             operations = self._engine.operations
             operations.record_irreversible("dismiss", session_id=session_id, now=now)
@@ -148,23 +157,6 @@ class DecisionService(Service):
             self._engine.operations.record_irreversible("undo", session_id=session_id, now=now)
             return Undone(verb="dismiss", change_ids=[], memory_ids=[])
 
-    def _with_remaining(self, reviews: Sequence[Review]) -> list[Review]:
-        """Return reviews with what approving them would leave of each memory."""
-        from agent_memory.extraction.rules.remainders import remainder  # noqa: PLC0415 - seldom asked for
-
-        newer_ids = [review.replaced_by for review in reviews if review.replaced_by]
-        rows = self._engine.recalls.row_ids_of(newer_ids)
-        newer = self._engine.memories.get_many(rows.values())
-        texts = {memory_id: newer[row].content for memory_id, row in rows.items() if row in newer}
-        return [
-            review.model_copy(
-                update={"remaining": remainder(review.content, texts[review.replaced_by])}
-            )
-            if review.replaced_by in texts
-            else review
-            for review in reviews
-        ]
-
     def _shorten(self, memory: Memory, review: Review, *, now: datetime) -> None:
         """Leave of a memory what is not contradicted; the graph follows, and the review closes."""
         from agent_memory.services.graph.changes import forget_part  # noqa: PLC0415 - seldom asked for
@@ -174,13 +166,6 @@ class DecisionService(Service):
         forget_part(self._engine, memory, text, now=now)
         self._engine.reviews.dismiss(review.review_id, now=now)
         self._engine.reviews.renew(memory.id)  # another may contradict another part
-
-    def _review(self, review_id: int) -> Review:
-        review = self._engine.reviews.get(review_id)
-        if review is None:
-            message = "no such review: `reviews` lists them"
-            raise ValidationError.of("review_id", message, review_id)
-        return review
 
 
 class _Application:
@@ -422,6 +407,17 @@ class _Application:
         return DecisionOutcome(
             event, memory_id, content, problem=cut if decision.in_review else problem
         )
+
+
+def _read_by_rules(review: Review) -> Review:
+    review._remainder = _remainder
+    return review
+
+
+def _remainder(text: str, newer: str) -> str | None:
+    from agent_memory.extraction.rules.remainders import remainder  # noqa: PLC0415 - seldom asked for
+
+    return remainder(text, newer)
 
 
 def _policy(

@@ -114,9 +114,11 @@ def review_of_row(row: Row) -> Review:
     """Build the model of a review, likewise without validation."""
     from agent_memory.models.decision import Review  # noqa: PLC0415 - a search reads no review
 
-    values = dict(zip(Review.model_fields, (*row, ""), strict=True))  # `remaining` is computed
-    values["proposed_at"] = read_stored_time(row[6])
-    return Review.model_construct(**values)
+    *values, newer = row
+    fields = dict(zip(Review.model_fields, values, strict=True))
+    review = Review.model_construct(**{**fields, "proposed_at": read_stored_time(row[6])})
+    review._newer = newer
+    return review
 
 
 Reason = Literal["stored", "accessed", "promoted"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -80,6 +82,42 @@ def test_two_parts_are_denied_one_by_one(memory: AgentMemory, clock: Clock) -> N
     (second,) = memory.reviews()
     assert (second.content, second.remaining) == ("I grow figs and plums.", "I grow plums.")
     memory.approve(second.review_id)
+
+
+_LOOKS = """
+import sys
+from agent_memory import AgentMemory
+
+def is_read():
+    return "agent_memory.extraction.rules.remainders" in sys.modules
+
+with AgentMemory("bob", root=sys.argv[1], embedder=None) as memory:
+    session = memory.session({"user_id": "u"})
+    first, second = session.reviews()
+    session.dismiss(first.review_id)
+    assert not is_read()
+    print(second.remaining, second.model_dump()["remaining"], is_read())
+"""
+
+
+def test_what_remains_is_read_only_of_the_reviews_that_are_looked_at(
+    memory: AgentMemory, clock: Clock, root: Path
+) -> None:
+    add(memory, clock, "I grow figs and kale.", "I no longer grow kale.")
+    add(memory, clock, "I own a bike and a car.", "I sold the car.")
+    done = subprocess.run(
+        [sys.executable, "-c", _LOOKS, str(root)], capture_output=True, text=True, check=False
+    )
+    assert (done.stdout, done.stderr) == ("I own a bike. I own a bike. True\n", "")
+
+
+def test_a_dismissed_review_says_what_would_have_been_left(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    add(memory, clock, "I grow figs and kale.", "I no longer grow kale.")
+    (review,) = memory.reviews()
+    assert memory.dismiss(review.review_id) == review
+    assert review.remaining == "I grow figs."
 
 
 def test_a_memory_that_somebody_changed_is_not_shortened(memory: AgentMemory, clock: Clock) -> None:
