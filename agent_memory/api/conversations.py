@@ -165,6 +165,20 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         check_whole_number("review_id", review_id, lowest=1)
         return self._store.decisions.dismiss(review_id, session_id=self.session_id)
 
+    def decide(
+        self, *, approve: Sequence[int] = (), dismiss: Sequence[int] = ()
+    ) -> tuple[list[Memory], list[Review]]:
+        """Approve some reviews and dismiss others by their ids, all or none.
+
+        Returns each memory that was deleted or shortened, as it was, and the dismissed reviews.
+        Several approved reviews of one memory shorten it once. Raises ``ValidationError`` as
+        ``approve`` and ``dismiss`` do; then nothing was decided.
+        """
+        approve, dismiss = list(dict.fromkeys(approve)), list(dict.fromkeys(dismiss))
+        for review_id in (*approve, *dismiss):
+            check_whole_number("review_id", review_id, lowest=1)
+        return self._store.decisions.decide(approve, dismiss, session_id=self.session_id)
+
     # Scopes -----------------------------------------------------------------------------------
 
     def get_all(

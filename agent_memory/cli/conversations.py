@@ -104,8 +104,7 @@ def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ..
             emit({"reviews": reviews}, text=reviews_text(reviews))
             return
         _refuse_unknown(memory, approve, dismiss)
-        approved = [memory.approve(number) for number in approve]
-        kept = [memory.dismiss(number) for number in dismiss]
+        approved, kept = memory.decide(approve=approve, dismiss=dismiss)
         left = [memory.get(was.id) for was in approved]
     shortened = [each for each in left if each is not None]
     deleted = [was for was, each in zip(approved, left, strict=True) if each is None]

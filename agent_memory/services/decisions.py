@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
@@ -15,6 +15,13 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.owner import Owner
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
+from agent_memory.services.lifecycle.undo import undo
+from agent_memory.services.review_answers import (
+    answered_by,
+    is_shorter,
+    rest_after,
+    with_remainder,
+)
 from agent_memory.services.unit_of_work import Service, enter_scratchpad, repeated_if_undone
 from agent_memory.services.writing.duplicates import complete_fingerprints
 from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
@@ -82,7 +89,7 @@ class DecisionService(Service):
 
     def reviews(self) -> list[Review]:
         """Return the memories under review, oldest first."""
-        return [_read_by_rules(review) for review in self._engine.reviews.all()]
+        return [with_remainder(review) for review in self._engine.reviews.all()]
 
     def review(self, review_id: int, owner: Owner | None = None) -> Review:
         """Return an open review, of this owner if one is given, or raise ``ValidationError``."""
@@ -90,7 +97,7 @@ class DecisionService(Service):
         if review is None or (owner and not owner.owns(review.user_id, review.run_id)):
             message = "no such review: `reviews` lists them"
             raise ValidationError.of("review_id", message, review_id)
-        return _read_by_rules(review)
+        return with_remainder(review)
 
     def corrections(self, memory_ids: Sequence[str]) -> dict[str, Memory]:
         """Return the newest memory that may replace each of these, for those that have one."""
@@ -112,59 +119,101 @@ class DecisionService(Service):
             if change.change_id <= last and "content" in change.old
         }
 
-    @repeated_if_undone
     def approve(self, review_id: int, *, session_id: str) -> Memory:
         """Delete the memory under review, or what is contradicted of it; return it as it was."""
-        with self._unit_of_work.write() as now:
-            review = self.review(review_id)
-            memory = memory_of(self._engine, review.memory_id)
-            if self._engine.reviews.is_stale(review_id):
-                message = (
-                    f"memory {memory.id} has changed since: dismiss the review, or delete the"
-                    " memory"
-                )
-                raise ValidationError.of("review_id", message, review_id)
-            if review.remaining is None:
-                message = (
-                    f"only a part of memory {memory.id} is contradicted: update or delete the"
-                    " memory, or dismiss the review"
-                )
-                raise ValidationError.of("review_id", message, review_id)
-            with signed(self._engine, memory.id, session_id, now):
-                if review.remaining:
-                    self._shorten(memory, review, now=now)
-                else:
-                    self._engine.memory_rows.delete(memory.id)
-            return memory
+        return self.decide([review_id], [], session_id=session_id)[0][0]
 
-    @repeated_if_undone
     def dismiss(self, review_id: int, *, session_id: str) -> Review:
         """Keep the memory under review, and return the review."""
+        return self.decide([], [review_id], session_id=session_id)[1][0]
+
+    @repeated_if_undone
+    def decide(
+        self, approved: Sequence[int], dismissed: Sequence[int], *, session_id: str
+    ) -> tuple[list[Memory], list[Review]]:
+        """Approve and dismiss reviews, all or none.
+
+        Returns each memory that was deleted or shortened, as it was, and the dismissed reviews.
+        """
         with self._unit_of_work.write() as now:
-            review = self.review(review_id)
-            self._engine.reviews.dismiss(review_id, now=now)
-            operations = self._engine.operations
-            operations.record_irreversible("dismiss", session_id=session_id, now=now)
-            return review
+            by_memory: dict[str, list[Review]] = {}
+            for review in map(self.review, approved):
+                by_memory.setdefault(review.memory_id, []).append(review)
+            kept = [self.review(review_id) for review_id in dismissed]
+            changed = []
+            for memory_id, reviews in by_memory.items():
+                memory = memory_of(self._engine, memory_id)
+                rest = self._rest(memory, reviews)
+                with signed(self._engine, memory_id, session_id, now):
+                    if rest:
+                        self._shorten(memory, rest, reviews, now=now)
+                    else:
+                        self._engine.memory_rows.delete(memory_id)
+                changed.append(memory)
+            # An approval is told by its time: undoing it would reopen what was dismissed with it.
+            later = now + timedelta(microseconds=1) if approved else now
+            for review in kept:
+                self._engine.reviews.dismiss(review.review_id, now=later)
+            if kept:
+                operations = self._engine.operations
+                operations.record_irreversible("dismiss", session_id=session_id, now=later)
+            return changed, kept
 
     @repeated_if_undone
     def ask_again(self, review_id: int, *, session_id: str) -> Undone:
-        """Reopen the review of a memory that was kept."""
+        """Reopen the review of a memory that was kept, or undo what approving it left out.
+
+        Raises ``ValidationError`` if the memory that it shortened has changed again since.
+        """
         with self._unit_of_work.write() as now:
+            if (change_id := self._shortened_by(review_id)) is not None:
+                return undo(self._engine, change_id, session_id=session_id, now=now)
             if not self._engine.reviews.ask_again(review_id):
                 message = "no such dismissed review"
                 raise ValidationError.of("review_id", message, review_id)
             self._engine.operations.record_irreversible("undo", session_id=session_id, now=now)
             return Undone(verb="dismiss", change_ids=[], memory_ids=[])
 
-    def _shorten(self, memory: Memory, review: Review, *, now: datetime) -> None:
-        """Leave of a memory what is not contradicted; the graph follows, and the review closes."""
+    def _shortened_by(self, review_id: int) -> int | None:
+        """Return the change that shortened a memory when a review was approved, if one did."""
+        memory_id, closed_at = self._engine.reviews.closed(review_id) or (None, None)
+        if memory_id is None:
+            return None
+        changes = self._engine.history.of_memory(memory_id)
+        shorter = [each for each in changes if each.changed_at == closed_at and is_shorter(each)]
+        return shorter[-1].change_id if shorter else None
+
+    def _rest(self, memory: Memory, reviews: Sequence[Review]) -> str:
+        """Return what approving reviews of one memory leaves of it, or raise."""
+        rest = memory.content
+        for review in reviews:
+            if self._engine.reviews.is_stale(review.review_id):
+                message = (
+                    f"memory {memory.id} has changed since: dismiss the review, or delete the"
+                    " memory"
+                )
+                raise ValidationError.of("review_id", message, review.review_id)
+            left = rest_after(review, rest) if rest else ""
+            if left is None:
+                message = (
+                    f"only a part of memory {memory.id} is contradicted: update or delete the"
+                    " memory, or dismiss the review"
+                )
+                raise ValidationError.of("review_id", message, review.review_id)
+            rest = left
+        return rest
+
+    def _shorten(
+        self, memory: Memory, text: str, reviews: Sequence[Review], *, now: datetime
+    ) -> None:
+        """Leave of a memory what is not contradicted; the graph and its reviews follow."""
         from agent_memory.services.graph.changes import forget_part  # noqa: PLC0415 - seldom asked for
 
-        text = str(review.remaining)
+        answered = answered_by(self._engine, memory.id, text)
         update(self._engine, memory, {"content": text}, now=now)
         forget_part(self._engine, memory, text, now=now)
-        self._engine.reviews.dismiss(review.review_id, now=now)
+        for review_id in {*answered, *(review.review_id for review in reviews)}:
+            self._engine.reviews.dismiss(review_id, now=now)
         self._engine.reviews.renew(memory.id)  # another may contradict another part
 
 
@@ -407,17 +456,6 @@ class _Application:
         return DecisionOutcome(
             event, memory_id, content, problem=cut if decision.in_review else problem
         )
-
-
-def _read_by_rules(review: Review) -> Review:
-    review._remainder = _remainder
-    return review
-
-
-def _remainder(text: str, newer: str) -> str | None:
-    from agent_memory.extraction.rules.remainders import remainder  # noqa: PLC0415 - seldom asked for
-
-    return remainder(text, newer)
 
 
 def _policy(

@@ -446,6 +446,12 @@ class ReviewTable(Protocol):
     def get(self, review_id: int) -> Review | None:
         """Return a review that is not dismissed, or ``None``."""
 
+    def of_memory(self, memory_id: str) -> list[Review]:
+        """Return the open reviews of a memory as it is now, oldest first."""
+
+    def closed(self, review_id: int) -> tuple[str, str] | None:
+        """Return the memory of a closed review, and when it was closed; ``None`` if it is open."""
+
     def is_stale(self, review_id: int) -> bool:
         """Return whether the memory was changed since it was put under review."""
 
@@ -456,10 +462,7 @@ class ReviewTable(Protocol):
         """
 
     def take_back(self, operation: Operation, owner: Owner | None) -> int:
-        """Delete the reviews that an operation added, or reopen those it dismissed; count them.
-
-        Of the memories of an ``owner``, or of all.
-        """
+        """Undo what an operation did to the reviews of an owner's memories, or of all; count."""
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
         """Return, for each of the rows under review, the newest row that is to replace it."""
@@ -476,8 +479,11 @@ class ReviewTable(Protocol):
     def ask_again(self, review_id: int) -> bool:
         """Reopen a dismissed review, and return whether it was dismissed."""
 
-    def renew(self, memory_id: str, closed_at: str | None = None) -> int:
-        """Ask about a memory as it is now what was open before its last change, or closed then."""
+    def reopen(self, memory_id: str, closed_at: str) -> int:
+        """Reopen the reviews of a memory that were closed at a time, in stored form; count them."""
+
+    def renew(self, memory_id: str) -> None:
+        """Let the reviews of a memory, as it was before its last change, be about it as it is."""
 
 
 class FingerprintTable(Protocol):

@@ -231,6 +231,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "delete": ("mem-1",),
     "delete_many": (["mem-1"],),
     "demote": ("mem-1",),
+    "decide": (),
     "dismiss": (1,),
     "duplicates": (STANDUP,),
     "erase": ("mem-1",),

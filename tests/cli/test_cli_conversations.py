@@ -127,6 +127,38 @@ def test_of_what_is_partly_contradicted_it_is_told_what_is_left(cli: Cli, root: 
     assert ([it["id"] for it in done.data["shortened"]], done.data["deleted"]) == ([part], [])
 
 
+def test_what_reviews_leave_of_one_memory_is_told_once(cli: Cli, root: Path) -> None:
+    texts = ("I grow figs, plums and kale.", "I no longer grow kale.", "I sold the figs.")
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        part, *_ = [memory.add(text).data[0].id for text in texts]
+    both = ("review", "--approve", "1", "--approve", "2")
+    assert cli(*both).out == f"shortened {part}: I grow plums.\n"
+    cli("undo")
+    assert cli("review", "--approve", "1", "--dismiss", "2").code == 0
+    assert cli("undo").out.startswith("undid dismiss")
+    assert "2. " in cli("review").out
+    assert "1. " not in cli("review").out
+    cli("undo", "--review", "1")
+    assert "I grow figs, plums and kale." in contents(root)
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.add("I no longer grow plums.")
+    done = cli(*both, "--approve", "3", "--json")
+    assert ([it["id"] for it in done.data["deleted"]], done.data["shortened"]) == ([part], [])
+
+
+def test_of_several_decisions_all_are_made_or_none(cli: Cli, root: Path) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        for text in ("I grow figs and kale.", "I no longer grow kale.", "I own a bike and a car."):
+            memory.add(text)
+        memory.add("I sold the car.")
+        memory.reject("own a bike")
+    before = cli("review").out
+    for given in (("--dismiss", "1", "--approve", "2"), ("--approve", "1", "--approve", "2")):
+        assert cli("review", *given).code != 0
+        assert cli("review").out == before
+    assert "I grow figs and kale." in contents(root)
+
+
 def test_a_users_memories_are_deleted_and_then_all(cli: Cli, root: Path) -> None:
     with AgentMemory("bob", root=root, embedder=None) as memory:
         memory.store("of Alice", user_id="alice")

@@ -120,6 +120,79 @@ def test_a_dismissed_review_says_what_would_have_been_left(
     assert review.remaining == "I grow figs."
 
 
+Reviews = list[tuple[int, str | None]]
+
+
+def whole(memory: AgentMemory) -> tuple[State, Reviews]:
+    return state(memory), [(each.review_id, each.remaining) for each in memory.reviews()]
+
+
+def test_undo_and_redo_of_an_approval_mirror_each_other(memory: AgentMemory, clock: Clock) -> None:
+    add(memory, clock, "I like snakes and spiders.", "I don't like spiders.", "I hate spiders.")
+    before = whole(memory)
+    memory.approve(before[1][0][0])
+    after = whole(memory)
+    assert after[1] == []  # both deny the same part
+    for left in (before, after) * 3:
+        clock.forward(days=1)
+        memory.undo()
+        assert whole(memory) == left
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_undo_of_an_approved_review_brings_the_text_back(
+    memory: AgentMemory, clock: Clock, again: bool
+) -> None:
+    add(memory, clock, "I like snakes and spiders.", "I don't like spiders.")
+    before = whole(memory)
+    ((review_id, _),) = before[1]
+    memory.approve(review_id)
+    clock.forward(days=1)
+    for _ in range(2 if again else 0):
+        memory.undo()
+        clock.forward(days=1)
+    assert memory.undo(review_id=review_id).verb == "UPDATE"
+    assert whole(memory) == before
+    with pytest.raises(ValidationError, match="no such dismissed review"):
+        memory.undo(review_id=review_id)
+
+
+def test_undo_of_an_approved_review_says_what_to_undo_first(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    add(memory, clock, "I like snakes and spiders.", "I don't like spiders.")
+    (review,) = memory.reviews()
+    memory.approve(review.review_id)
+    clock.forward(days=1)
+    memory.update(review.memory_id, content="I like snakes and newts.")
+    before = whole(memory)
+    with pytest.raises(ValidationError, match=r"change \d+ \(UPDATE\): undo that one first"):
+        memory.undo(review_id=review.review_id)
+    assert whole(memory) == before
+
+
+def test_what_was_dismissed_before_an_approval_is_asked_again_about_the_rest(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    add(memory, clock, "I grow figs, plums and kale.", "I no longer grow kale.", "I sold the figs.")
+    first, second = (review.review_id for review in memory.reviews())
+    memory.dismiss(second)
+    clock.forward(days=1)
+    memory.approve(first)
+    clock.forward(days=1)
+    assert memory.undo(review_id=second).verb == "dismiss"
+    assert whole(memory)[1] == [(second, "I grow plums.")]
+    clock.forward(days=1)
+    memory.approve(second)
+    assert "I grow plums." in state(memory)[0]
+    memory.undo()
+    memory.undo(review_id=first)
+    assert whole(memory)[1] == [
+        (first, "I grow figs and plums."),
+        (second, "I grow plums and kale."),
+    ]
+
+
 def test_a_memory_that_somebody_changed_is_not_shortened(memory: AgentMemory, clock: Clock) -> None:
     add(memory, clock, "I grow figs and plums.", "I no longer grow plums.")
     (review,) = memory.reviews()

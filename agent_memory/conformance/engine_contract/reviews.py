@@ -63,10 +63,14 @@ class ReviewContract:
         assert not engine.reviews.is_stale(other)
         with engine.write():
             engine.memories.update(row_id, {"content": "long again"}, now=NOW)
-            assert engine.reviews.renew("mem-1", format_time(NOW + timedelta(hours=1))) == 0
-            assert engine.reviews.renew("mem-9", format_time(NOW)) == 0
-            assert engine.reviews.renew("mem-1", format_time(NOW)) == 1
-            assert engine.reviews.renew("mem-1") == 1
+            assert engine.reviews.closed(closed) == ("mem-1", format_time(NOW))
+            assert engine.reviews.closed(other) is None
+            assert engine.reviews.of_memory("mem-1") == []  # it is another text now
+            assert engine.reviews.reopen("mem-1", format_time(NOW + timedelta(hours=1))) == 0
+            assert engine.reviews.reopen("mem-9", format_time(NOW)) == 0
+            assert engine.reviews.reopen("mem-1", format_time(NOW)) == 1
+            engine.reviews.renew("mem-1")
+        assert engine.reviews.of_memory("mem-1") == engine.reviews.all()
         assert [review.review_id for review in engine.reviews.all()] == [closed, other]
         assert not any(engine.reviews.is_stale(number) for number in (closed, other))
 

@@ -126,11 +126,9 @@ class LifecycleService(Service):
         With ``whole``, the change is undone together with everything done in the same operation.
         """
         with self._unit_of_work.write() as now:
-            undone = undo(
+            return undo(
                 self._engine, change_id, session_id=session_id, now=now, owner=owner, whole=whole
             )
-            self._engine.graph_maintenance.follow_undo(undone.memory_ids, undone.change_ids)
-            return undone
 
     def forbid_undo(self, verb: str, *, session_id: str) -> None:
         """Prevent ``undo`` of anything that was done until now, as after a restore."""

@@ -12,6 +12,7 @@ from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
+from agent_memory.services.review_answers import answered_by, is_shorter
 from agent_memory.services.writing.update import recorded
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
@@ -59,13 +60,11 @@ def undo(
             _refuse_if_changed_since(engine, memory_id, memory_changes)
             row = engine.memory_rows.get(memory_id)
             target = _reverted(row, memory_changes)
+            answered = _answered(engine, memory_id, row, target)
             if _set_row(engine, admission, memory_id, target, now=now):
                 changed.append(memory_id)
-            for change in memory_changes:
-                # Approving a review may have shortened the memory.
-                is_shorter = change.event == "UPDATE" and "content" in change.columns
-                if is_shorter and engine.reviews.renew(memory_id, change.changed_at):
-                    engine.reviews.renew(memory_id)
+            if row is not None and target is not None:
+                _follow_reviews(engine, memory_id, memory_changes, answered, now=now)
             if row is None and target is not None and target.get("reviews"):
                 deletion = next(each for each in reversed(memory_changes) if each.event == "DELETE")
                 questions.append((deletion, read_json(str(target["reviews"]))))
@@ -74,11 +73,35 @@ def undo(
     if change_id is not None and not changed:
         message = "everything it changed is already as it was before: there is nothing left to undo"
         raise ValidationError.of("change_id", message, change_id)
-    return Undone(
-        verb=verb,
-        change_ids=[change.change_id for change in changes],
-        memory_ids=changed,
-    )
+    change_ids = [change.change_id for change in changes]
+    engine.graph_maintenance.follow_undo(changed, change_ids)
+    return Undone(verb=verb, change_ids=change_ids, memory_ids=changed)
+
+
+def _answered(
+    engine: Engine, memory_id: str, row: RowValues | None, target: RowValues | None
+) -> list[int]:
+    """Return the open reviews that are approved again when a memory gets an old text back."""
+    if row is None or target is None or row["content"] == target["content"]:
+        return []
+    return answered_by(engine, memory_id, str(target["content"]))
+
+
+def _follow_reviews(
+    engine: Engine,
+    memory_id: str,
+    undone_changes: Sequence[Change],
+    answered: Sequence[int],
+    *,
+    now: datetime,
+) -> None:
+    """Reopen the reviews whose approval is undone, and close those that it approves again."""
+    closed_at = {change.changed_at for change in undone_changes if is_shorter(change)}
+    reopened = sum(engine.reviews.reopen(memory_id, moment) for moment in closed_at)
+    for review_id in answered:
+        engine.reviews.dismiss(review_id, now=now)
+    if reopened or answered:
+        engine.reviews.renew(memory_id)
 
 
 def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None:

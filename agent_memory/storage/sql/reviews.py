@@ -32,6 +32,9 @@ SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r
   r.session_id, m.user_id, m.run_id,
   (SELECT n.content FROM memories AS n WHERE n.id = r.replaced_by)
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq WHERE r.dismissed_at IS NULL"""
+_SELECT_CLOSED: Final = """
+SELECT m.id, r.dismissed_at FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
+WHERE r.review_id = ? AND r.dismissed_at IS NOT NULL"""
 _IS_STALE: Final = """
 SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
 WHERE r.review_id = ?"""
@@ -77,11 +80,12 @@ UPDATE reviews SET dismissed_at = NULL WHERE dismissed_at = ? AND seq IN {_OWN_R
 _ASK_ONE_AGAIN: Final = """
 UPDATE reviews SET dismissed_at = NULL WHERE review_id = ? AND dismissed_at IS NOT NULL"""
 
-_RENEW: Final = """
+_REOPEN: Final = """
 UPDATE reviews SET dismissed_at = NULL, version = m.version FROM memories AS m
-WHERE m.seq = reviews.seq AND m.id = ?
-  AND CASE WHEN dismissed_at IS NOT NULL THEN dismissed_at = ?
-    ELSE CAST(? AS TEXT) IS NULL AND reviews.version + 1 = m.version END"""
+WHERE m.seq = reviews.seq AND m.id = ? AND dismissed_at = ?"""
+_RENEW: Final = """
+UPDATE reviews SET version = m.version FROM memories AS m
+WHERE m.seq = reviews.seq AND m.id = ? AND reviews.version + 1 = m.version"""
 
 
 class ReviewTable(Table):
@@ -113,6 +117,14 @@ class ReviewTable(Table):
     def get(self, review_id: int) -> Review | None:
         row = self._db.row(f"{_SELECT} AND r.review_id = ?", (review_id,))
         return None if row is None else review_of_row(row)
+
+    def of_memory(self, memory_id: str) -> list[Review]:
+        sql = f"{_SELECT} AND m.id = ? AND r.version = m.version ORDER BY r.review_id"
+        return [review_of_row(row) for row in self._db.rows(sql, (memory_id,))]
+
+    def closed(self, review_id: int) -> tuple[str, str] | None:
+        row = self._db.row(_SELECT_CLOSED, (review_id,))
+        return None if row is None else (row[0], row[1])
 
     def is_stale(self, review_id: int) -> bool:
         return bool(self._db.value(_IS_STALE, (review_id,)))
@@ -156,8 +168,11 @@ class ReviewTable(Table):
     def ask_again(self, review_id: int) -> bool:
         return self._db.run(_ASK_ONE_AGAIN, (review_id,)) > 0
 
-    def renew(self, memory_id: str, closed_at: str | None = None) -> int:
-        return self._db.run(_RENEW, (memory_id, closed_at, closed_at))
+    def reopen(self, memory_id: str, closed_at: str) -> int:
+        return self._db.run(_REOPEN, (memory_id, closed_at))
+
+    def renew(self, memory_id: str) -> None:
+        self._db.run(_RENEW, (memory_id,))
 
 
 def _kept_reviews(old_values: str) -> set[tuple[str, str]]:

@@ -242,6 +242,7 @@ WRITING: dict[str, Callable[[AgentMemory, Any], object]] = {
     "merge into": lambda m, x: m.merge("mem-walrus-4", [x]),
     "undo": lambda m, x: m.undo(x),
     "approve": lambda m, x: m.approve(x),
+    "decide": lambda m, x: m.decide(dismiss=[x]),
     "dismiss": lambda m, x: m.dismiss(x),
     "lift": lambda m, x: m.lift(x),
     "remove from the graph": lambda m, x: m.graph.remove(x, "works_at", f"{MARK} {SECRET} Works"),

@@ -53,6 +53,7 @@ ANSWERED: Final[dict[str, Callable[[AgentMemory, Path], object]]] = {
     "delete_all": lambda m, _: m.delete_all(user_id="amy"),
     "delete_many": lambda m, _: m.delete_many([OVEN, PIPE]),
     "demote": lambda m, _: m.demote(OVEN),
+    "decide": lambda m, _: m.decide(dismiss=[99]),
     "dismiss": lambda m, _: m.dismiss(99),
     "dump": lambda m, _: m.dump(),
     "duplicate_groups": lambda m, _: m.duplicate_groups(),
