@@ -166,7 +166,6 @@ _PURPOSE: Final = re.compile(
     r" (?:for|as|at|on|in|with|because|since|last|this|and|these|now|every|when|instead)\b.*$"
 )
 _CLAUSE_JOINT: Final = re.compile(r"[,;:] | and (?=I\b|we\b|my\b|our\b|the\b)")
-_JOINED: Final = re.compile(r"[,;:](?= )|\b(?:but|and I|while|although|though)\b")
 _MOST_WORDS: Final = 5
 """Maximum words of a value in which two sentences differ."""
 
@@ -459,10 +458,7 @@ def _is_listed(new: Reading, old: Reading, content: frozenset[str]) -> bool:
 
 def denied_by(new: Reading, old: Reading) -> frozenset[str]:
     """Return the stems of what a text denies of an older one; none if it says something else."""
-    # "I don't like cats, but I love dogs" does not say which of its words it denies.
-    is_one = new.is_one_sentence and _JOINED.search(new.text) is None
-    is_denial = is_one and new.change.is_negated != old.change.is_negated
-    negated = (new.stems - _SIGNS,) if is_denial else ()
+    negated = (new.stems - _SIGNS,) if new.change.is_negated != old.change.is_negated else ()
     denied = new.change.denied or new.ended or negated
     # "I no longer ski, but I still skate": what has ended is in a clause, and in all of it.
     return frozenset().union(*(w for w in denied if not any(other < w for other in denied)))
