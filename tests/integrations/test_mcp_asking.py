@@ -205,6 +205,36 @@ def test_what_is_in_question_is_asked_of_the_user(
         assert (memory.reviews() != []) == is_open
 
 
+@pytest.mark.parametrize(
+    ("texts", "end"),
+    [
+        (
+            ("I grow figs and plums.", "I no longer grow plums."),
+            "If not, this is left: I grow figs.",
+        ),
+        (
+            ("I keep bees and geese with Ivo.", "I no longer keep geese."),
+            "a part of it is contradicted.",
+        ),
+    ],
+)
+def test_the_user_is_told_what_will_be_left(root: Path, texts: tuple[str, str], end: str) -> None:
+    user = User("cancel")
+    user.questions.clear()
+    with AgentMemory("bob", root=root) as memory:
+        for text in texts:
+            memory.add(text)
+
+    async def use(client: Client) -> None:
+        await said(client, "memory_resolve", review_id=1)
+
+    with contextlib.ExitStack() as stack:
+        connected(target_of("stdio", root, stack), use, MODES[1], elicitation_callback=user)
+    (question,) = user.questions
+    assert question.startswith(f"Is this still true? {texts[0]} If not, ")
+    assert question.endswith(end)
+
+
 @pytest.mark.usefixtures("questioned")
 @pytest.mark.parametrize(
     ("transport", "mode"), [("stdio", "legacy"), ("stdio", MODES[1]), ("http", "auto")]

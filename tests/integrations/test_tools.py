@@ -407,12 +407,22 @@ def test_of_what_is_partly_contradicted_the_rest_is_told_and_kept(
     (first,) = told(tools, "I grow figs and plums.")["changes"]
     told(tools, "I no longer grow plums.")
     (review,) = data(tools, "memory_reviews")["reviews"]
-    assert review["remaining"] == "I grow figs."
+    assert (review["remaining"], review["if_not_true"]) == ("I grow figs.", "shortened")
     done = data(tools, "memory_resolve", review_id=review["review_id"], still_true=False)
     assert (done["forgotten"], done["remaining"]) == (False, "I grow figs.")
     shortened = memory.get(first["id"])
     assert shortened is not None
     assert shortened.content == "I grow figs."
+
+
+def test_a_model_is_told_whether_all_goes_or_nothing_can(tools: MemoryTools) -> None:
+    for text in ("I keep bees and geese with Ivo.", "I no longer keep geese.", "I live in Oslo."):
+        told(tools, text)
+    told(tools, "I moved to Bergen.")
+    part, whole = data(tools, "memory_reviews")["reviews"]
+    assert (part["if_not_true"], whole["if_not_true"]) == ("refused", "forgotten")
+    assert "remaining" not in {*part, *whole}
+    assert error(tools, "memory_resolve", review_id=part["review_id"], still_true=False)
 
 
 def test_who_may_not_read_answers_a_question(memory: AgentMemory) -> None:

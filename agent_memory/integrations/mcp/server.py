@@ -140,6 +140,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
                     contradicted_by=_object_schema(_BRIEF, note=_SHORTENED),
                     reasoning=_TEXT,
                     remaining=_TEXT,
+                    if_not_true={"enum": ["forgotten", "shortened", "refused"]},
                 )
             ),
             "total": _COUNT,
@@ -207,6 +208,9 @@ _ASKED: Final = "still_true"
 """The argument that the user supplies, if the client can ask them and the model does not give
 it."""
 _LONGEST_QUESTION: Final = 1_000
+_REST: Final = "If not, this is left:"
+_NO_REST: Final = " If not, it stays until somebody changes it: only a part of it is contradicted."
+"""What the user is told of an answer that does not forget all of it."""
 _MAKING: Final = ("memory_store", "memory_add")
 """The tools that create the file if there is none."""
 
@@ -315,9 +319,12 @@ class MemoryServer:
             reviews = []
         for review in reviews:
             if review.review_id == arguments.get("review_id"):
-                words = " ".join(review.content[:_LONGEST_QUESTION].split())
-                text = "".join(letter for letter in words if letter.isprintable())
-                return client.truth(f"Is this still true? {text}", name=_ASKED, title="Still true")
+                question = f"Is this still true? {_one_line(review.content)}"
+                if review.remaining is None:
+                    question += _NO_REST
+                elif review.remaining:
+                    question += f" {_REST} {_one_line(review.remaining)}"
+                return client.truth(question, name=_ASKED, title="Still true")
         return True  # there is no such review, as the tool will report
 
     def _answer_hook(self, fields: Params) -> dict[str, Any]:
@@ -389,6 +396,11 @@ def _described(tool: Tool, client: Client) -> dict[str, Any]:
             "openWorldHint": False,
         },
     }
+
+
+def _one_line(text: str) -> str:
+    words = " ".join(text[:_LONGEST_QUESTION].split())
+    return "".join(letter for letter in words if letter.isprintable())
 
 
 def _as_text(text: str) -> dict[str, str]:

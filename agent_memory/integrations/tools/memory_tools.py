@@ -364,6 +364,7 @@ class MemoryTools:
             "contradicted_by": None if later is None else self._brief(later),
             "reasoning": review.reasoning,
             "remaining": (review.remaining or "")[: self._most] or None,
+            "if_not_true": outcome_of(review),
             "asked_at": format_time(review.proposed_at),
         }
         return _sparse(question)
@@ -380,6 +381,16 @@ class MemoryTools:
             shown["content"] = f"{memory.content[: self._most]}…"
             shown["note"] = f"shortened from {len(memory.content):,} characters: use memory_get"
         return shown
+
+
+def outcome_of(review: Review) -> str:
+    """Return what approving a review does: ``forgotten``, ``shortened``, or ``refused``.
+
+    Without it, a model cannot tell a memory that goes as a whole from one that nobody can shorten.
+    """
+    if review.remaining is None:
+        return "refused"
+    return "shortened" if review.remaining else "forgotten"
 
 
 def _read(arguments: Mapping[str, Any] | str | None) -> object:
