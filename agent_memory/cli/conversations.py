@@ -101,7 +101,8 @@ def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ..
     with session.open() as memory:
         if not approve and not dismiss:
             reviews = memory.reviews()
-            emit({"reviews": reviews}, text=reviews_text(reviews))
+            shown = [each.model_dump(mode="json") for each in reviews]
+            emit({"reviews": shown}, text=reviews_text(reviews))
             return
         _refuse_unknown(memory, approve, dismiss)
         approved, kept = memory.decide(approve=approve, dismiss=dismiss)
@@ -111,7 +112,8 @@ def review(session: Session, /, approve: tuple[int, ...], dismiss: tuple[int, ..
     lines = [f"deleted {was.id}" for was in deleted]
     lines += [f"shortened {each.id}: {each.content}" for each in shortened]
     lines += [f"kept {review.memory_id}" for review in kept]
-    data = {"deleted": deleted, "shortened": shortened, "kept": kept}
+    dismissed = [review.model_dump(mode="json") for review in kept]
+    data = {"deleted": deleted, "shortened": shortened, "kept": dismissed}
     emit(data, text="\n".join(lines))
 
 

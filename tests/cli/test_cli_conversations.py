@@ -115,6 +115,8 @@ def test_of_what_is_partly_contradicted_it_is_told_what_is_left(cli: Cli, root: 
     assert "   approving leaves: I grow figs.\n" in first
     assert "only a part of it is contradicted" in second
     assert "leaves" not in second
+    shown = cli("review", "--json").data["reviews"]
+    assert [review["remaining"] for review in shown] == ["I grow figs.", None]
     refused = cli("review", "--approve", "1", "--approve", "2")
     assert refused.code == 4
     assert "nothing was decided" in refused.err
