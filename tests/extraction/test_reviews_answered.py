@@ -249,6 +249,11 @@ def test_the_rest_may_not_be_what_is_rejected(memory: AgentMemory, clock: Clock)
         ("User sews.\nUser lives in Graz.", "User likes boats.", ""),
         ("My birthday is May 5, 1990.", "No, my birthday is May 6.", ""),
         ("I play rock and roll.", "I no longer play rock and roll.", ""),
+        ("I own a red bike.", "I sold the bike.", ""),
+        ("I live in Oslo, Norway.", "I moved to Rome.", ""),
+        ("I work at Acme as a nurse.", "I left Acme.", ""),
+        ("I like hens & geese.", "I no longer like geese.", None),
+        ("I like hens as well as geese.", "I no longer like geese.", None),
         ("I speak Thai and Lao.", "I no longer speak Thai or Lao.", ""),
         (
             "The demo is on Monday and Friday at 9.",
@@ -266,7 +271,6 @@ def test_what_remains(text: str, newer: str, rest: str | None) -> None:
     ("text", "newer"),
     [
         ("I bike and ski, but I still skate.", "I no longer ski."),
-        ("I bike, ski.", "I no longer ski."),
         ("I bike & ski.", "I no longer ski."),
         ("I like hens as well as geese.", "I no longer like geese."),
         ("I drink mate and, sometimes, cocoa.", "I no longer drink cocoa."),
@@ -290,7 +294,6 @@ def test_what_remains(text: str, newer: str, rest: str | None) -> None:
         ("My brother and I run a bakery.", "My brother no longer runs the bakery."),
         ("Ann and I speak Thai and Lao.", "Ann and I no longer speak Lao."),
         ("I lived in New York and Paris.", "I no longer live in New York."),
-        ("I have a dog, Rex.", "I no longer have a dog."),
         ("I like dogs and hate cats.", "I no longer like dogs."),
         ("I own a kite and I fly it every week.", "I sold the kite."),
         ("I have a hen and love her.", "I no longer have a hen."),

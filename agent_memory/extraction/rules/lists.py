@@ -9,7 +9,7 @@ from agent_memory.text.stems import stems
 
 _CONJUNCTION: Final = r"(?:and|or|und|oder|et|ou|y)"
 _JOINT: Final = re.compile(rf"(,? +{_CONJUNCTION} +|, +)")
-_PAIR: Final = re.compile(rf"(\w+)(?:\W*(?:[,;/&+]|\b{_CONJUNCTION}\b))+\W*(?=(\w+))")
+_PAIR: Final = re.compile(rf"(\w+)\W*(?:[&+]|\b(?:{_CONJUNCTION}|as well as)\b)\W*(?=(\w+))")
 _OWNER: Final = "(?:[Mm]y|[Oo]ur|[Tt]he|[Hh]is|[Hh]er|[Tt]heir)"
 _SUBJECT: Final = rf"(?:{_OWNER} +[\w-]+|(?!{_OWNER}\b)[\w-]+)"
 _PREPOSITION: Final = r"(?:to|in|at|with|on|for|from|by|of|about)"
@@ -55,18 +55,8 @@ def without_member(sentence: str, words: frozenset[str], *, named: frozenset[str
     return f"{listed['lead']}{rest}{listed['end']}"
 
 
-def subject_and_verb(sentence: str) -> str:
-    """Return the subject of a sentence and its verb, or nothing."""
-    begin = re.match(
-        rf"{_SUBJECT}(?:['\u2019][a-z]+)?(?: +(?:am|is|are|was|were|been|have|has|had))*"
-        r"(?: +[\w'\u2019-]+)?",
-        sentence,
-    )
-    return begin[0] if begin else ""
-
-
 def joined_words(text: str) -> frozenset[tuple[str, str]]:
-    """Return the words on both sides of each comma, "and" and the like."""
+    """Return the words on both sides of each "and" and the like."""
     return frozenset(_PAIR.findall(text.lower()))
 
 

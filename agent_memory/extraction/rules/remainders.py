@@ -18,7 +18,7 @@ from agent_memory.extraction.rules.conflicts import (
     read,
 )
 from agent_memory.extraction.rules.corrections import is_of_a_value_alone
-from agent_memory.extraction.rules.lists import joined_words, subject_and_verb, without_member
+from agent_memory.extraction.rules.lists import joined_words, without_member
 from agent_memory.extraction.rules.statements import speaker_and_text
 from agent_memory.text.sentences import sentence_spans, sentences
 
@@ -104,8 +104,7 @@ def _left(new: Reading, label: str, part: _Part) -> str | None:
     if not denied:
         is_more = any(stated.says_more for stated in old.statements) or not old.statements
         return None if _GOES_ON.search(part.bare) or (is_joined and is_more) else ""
-    beside = content_of(part.bare) - denied - content_of(subject_and_verb(part.bare))
-    if not (beside or is_joined):
+    if not is_joined:
         return ""
     if old.change.is_negated or not denied <= old.stems:
         return None
