@@ -154,9 +154,6 @@ class GraphTable(Protocol):
         row.
         """
 
-    def withdraw(self, edge_id: str, memory_id: str, change_id: int | None) -> None:
-        """Record that a memory states a relationship no more since a change, unless undone."""
-
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
         """Return the user, the last change id and the run of each memory, by memory id."""
 

@@ -65,22 +65,6 @@ def test_what_another_memory_says_too_stays_in_the_graph(memory: AgentMemory, cl
     assert state(memory)[1] == {("likes", "snakes"), ("likes", "spiders")}
 
 
-@pytest.mark.parametrize("is_part_first", [True, False])
-def test_what_no_memory_says_any_more_leaves_the_graph(
-    memory: AgentMemory, clock: Clock, is_part_first: bool
-) -> None:
-    add(memory, clock, "I like snakes and spiders.", "I like spiders.", "I don't like spiders.")
-    reviews = sorted(memory.reviews(), key=lambda it: bool(it.remaining) != is_part_first)
-    states = [state(memory)]
-    for review in reviews:
-        memory.approve(review.review_id)
-        clock.forward(days=1)
-        states.append(state(memory))
-    assert [("likes", "spiders") in edges for _, edges in states] == [True, True, False]
-    memory.undo(review_id=next(it.review_id for it in reviews if it.remaining))
-    assert ("likes", "spiders") in state(memory)[1]
-
-
 def test_two_parts_are_denied_one_by_one(memory: AgentMemory, clock: Clock) -> None:
     add(memory, clock, "I grow figs, plums and kale.", "I no longer grow kale.", "I sold the figs.")
     first, second = memory.reviews()

@@ -98,17 +98,6 @@ class GraphContract:
         all_edges = engine.graph.edges(LATER, include_closed=True)
         assert len(all_edges) == 2
 
-    def test_what_a_memory_says_no_more_is_out_of_sight(
-        self, engine: Engine, chain: list[str]
-    ) -> None:
-        (open_edge,) = engine.graph.open_edges(chain[0], "works at")
-        with engine.write():
-            engine.graph.withdraw(open_edge[0], "mem-2", None)  # it says nothing of it
-        assert engine.graph.open_edges(chain[0], "works at") == [open_edge]
-        with engine.write():
-            engine.graph.withdraw(open_edge[0], "mem-1", None)
-        assert engine.graph.open_edges(chain[0], "works at") == []
-
     def test_what_no_memory_says_any_more_is_out_of_sight(
         self, engine: Engine, chain: list[str]
     ) -> None:

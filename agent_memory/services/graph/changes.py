@@ -376,21 +376,6 @@ class GraphChanges:
             closing = self._closing(self._start(at))
             self._engine.graph.close_in_run(edge.id, closing, run)
 
-    def no_longer_says(
-        self, memory_id: str, edges: Sequence[EdgeView], at: datetime | None
-    ) -> list[GraphChange]:
-        """Close the relationships that only a memory stated; it is no longer a source of others.
-
-        Otherwise those stayed when the last memory that states them went.
-        """
-        done = []
-        for edge in edges:
-            if edge.source_memory_ids == [memory_id]:
-                done.append(self.apply(_deletion(edge), at=at))
-            else:
-                self._engine.graph.withdraw(edge.id, memory_id, self._sources[memory_id])
-        return done
-
     def merge(self, keep: str, other: str) -> str:
         """Merge two entities, and return the id; the other's name becomes an alias."""
         ids = []
@@ -471,39 +456,41 @@ def follow(
         moment = GraphMoment(format_time(now), memory.user_id, is_past=False)
         stated = {change.opened for change in changes}
         unsaid = _unsaid(engine.graph.edges(moment), stated, outcome.memory_id)
+        changes += [graph.apply(update, at=memory.timestamp) for update in map(_deletion, unsaid)]
         if memory.run_id is not None:
             of_run = engine.graph.edges(moment._replace(run_id=memory.run_id))
             for edge in _unsaid(of_run, stated, outcome.memory_id):
-                if edge.source_memory_ids == [outcome.memory_id]:
-                    graph.stop_saying(edge, memory.timestamp)
-        changes += graph.no_longer_says(outcome.memory_id, unsaid, memory.timestamp)
+                graph.stop_saying(edge, memory.timestamp)
     return [f"graph: {change.note}" for change in changes if change.refused and change.note]
 
 
 def forget_part(engine: Engine, memory: Memory, text: str, *, now: datetime) -> None:
-    """Take out of the graph what a memory stated, and its new, shorter text does not.
+    """Close the relationships that only a memory stated, and that its new, shorter text does not.
 
-    Those are the relationships to what the new text no longer names.
+    Those are the ones to what the new text no longer names.
     """
     moment = GraphMoment(format_time(now), memory.user_id, is_past=False)
     old, new = memory.content.casefold(), text.casefold()
-    unsaid = [
-        edge
-        for edge in _unsaid(engine.graph.edges(moment), set(), memory.id)
-        if edge.target.casefold() in old and edge.target.casefold() not in new
-    ]
-    graph = GraphChanges(
-        engine, user_id=memory.user_id, run_id=memory.run_id, memory_ids=[memory.id], now=now
-    )
-    graph.no_longer_says(memory.id, unsaid, None)
+    for edge in _unsaid(engine.graph.edges(moment), set(), memory.id):
+        if edge.target.casefold() in old and edge.target.casefold() not in new:
+            graph = GraphChanges(
+                engine,
+                user_id=memory.user_id,
+                run_id=memory.run_id,
+                memory_ids=[memory.id],
+                now=now,
+            )
+            graph.apply(_deletion(edge))
 
 
 def _unsaid(edges: list[EdgeView], stated: set[str | None], memory_id: str) -> list[EdgeView]:
-    """Return what this memory stated, alone or with others, and does not state now.
+    """Return what only this memory stated, and does not state now.
 
     ``stated`` has the ids of what it states: names may differ, "Alice" may be an alias of the user.
     """
-    return [edge for edge in edges if memory_id in edge.source_memory_ids and edge.id not in stated]
+    return [
+        edge for edge in edges if edge.source_memory_ids == [memory_id] and edge.id not in stated
+    ]
 
 
 def _deletion(edge: EdgeView) -> GraphUpdate:

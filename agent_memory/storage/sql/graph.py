@@ -206,11 +206,6 @@ temporal_context = coalesce(?, temporal_context) WHERE id = ?"""
         table = "entities" if kind == "entity" else "relationships"
         self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (graph_id,))
 
-    def withdraw(self, edge_id: str, memory_id: str, change_id: int | None) -> None:
-        sql = """UPDATE relationship_sources SET is_undone = 1, change_id = ?
-WHERE relationship_id = ? AND memory_id = ? AND is_undone = 0"""
-        self._db.run(sql, (change_id, edge_id, memory_id))
-
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
         sql = f"""SELECT id, user_id,
   (SELECT max(change_id) FROM history WHERE memory_id = memories.id), run_id
