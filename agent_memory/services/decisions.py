@@ -144,6 +144,13 @@ class DecisionService(Service):
             for memory_id, reviews in by_memory.items():
                 memory = memory_of(self._engine, memory_id)
                 rest = self._rest(memory, reviews)
+                for other in kept if not rest else ():
+                    if other.memory_id == memory_id:
+                        message = (
+                            f"review {other.review_id} keeps memory {memory_id}, and review"
+                            f" {reviews[0].review_id} deletes it: approve or dismiss both"
+                        )
+                        raise ValidationError.of("review_id", message, other.review_id)
                 with signed(self._engine, memory_id, session_id, now):
                     if rest:
                         self._shorten(memory, rest, reviews, now=now)

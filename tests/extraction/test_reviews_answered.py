@@ -193,6 +193,17 @@ def test_what_was_dismissed_before_an_approval_is_asked_again_about_the_rest(
     ]
 
 
+def test_one_memory_is_not_kept_and_deleted_at_once(memory: AgentMemory, clock: Clock) -> None:
+    """It was deleted and reported as kept, and the next undo was refused."""
+    add(memory, clock, "I live in Oslo.", "I moved to Rome.", "I moved to Paris.")
+    of_oslo = [each for each in memory.reviews() if each.content == "I live in Oslo."]
+    first, second = [each.review_id for each in of_oslo]
+    with pytest.raises(ValidationError, match="keeps memory"):
+        memory.decide(approve=[first], dismiss=[second])
+    assert memory.get(of_oslo[0].memory_id) is not None
+    assert {first, second} <= {each.review_id for each in memory.reviews()}
+
+
 def test_a_memory_that_somebody_changed_is_not_shortened(memory: AgentMemory, clock: Clock) -> None:
     add(memory, clock, "I grow figs and plums.", "I no longer grow plums.")
     (review,) = memory.reviews()

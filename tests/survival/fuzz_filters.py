@@ -196,7 +196,7 @@ _FIELDS: Final[dict[str, Callable[[Random], Any]]] = {
     "importance": lambda dice: dice.choice(("low", "high")),
     "user_id": lambda dice: dice.choice(("ann", "o'neil", "数", "nobody")),
     "run_id": lambda dice: dice.choice(("run-1", "run-2")),
-    "date_range": lambda dice: {"start": f"2026-01-{dice.randint(1, 28):02d}", "end": "2026-01-20"},
+    "date_range": lambda dice: {"start": f"2026-01-{dice.randint(1, 20):02d}", "end": "2026-01-20"},
     "archived": lambda dice: dice.choice((None, False)),
     "min_access_count": lambda dice: dice.choice((0, 0, 1)),
     "ids": lambda dice: [f"fact-{n}" for n in dice.sample(range(99), k=dice.choice((0, 9, 90)))],

@@ -36,7 +36,7 @@ def test_an_agent_lives_at_its_address(tmp_path: Path) -> None:
         assert memory.info().path == f"{root} (agent bob)"
         with pytest.raises(ConfigurationError, match="offers no file backup"):
             memory.backup()
-        with pytest.raises(ConfigurationError, match="and no file"):
+        with pytest.raises(ConfigurationError, match="not a file"):
             _ = memory.path
     with pytest.raises(AgentNotFound, match=r"agent eve\) does not exist"):
         AgentMemory("eve", root=root, create=False)
