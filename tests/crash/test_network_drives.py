@@ -264,7 +264,9 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path) -> None:
     chance = random.Random(11)
     acknowledged: set[str] = set()
     left = 0
-    for turn in range(6):
+    for turn in range(60):
+        if turn >= 6 and left:  # on a busy machine none of six was killed inside of a transaction
+            break
         with started(_STORES, tmp_path / NAME, f"child-{turn}", 10_000) as child:
             acknowledged.update(line(child) for _ in range(chance.randint(1, 20)))
             time.sleep(chance.random() * 0.004)
