@@ -168,21 +168,15 @@ def _refuse_unknown(
     memory: AgentMemory, approve: tuple[int, ...], dismiss: tuple[int, ...]
 ) -> None:
     """Refuse all decisions if one of them cannot be carried out."""
-    reviews = {review.review_id: review for review in memory.reviews()}
+    review_ids = {review.review_id for review in memory.reviews()}
     for number in (*approve, *dismiss):
-        if number not in reviews:
+        if number not in review_ids:
             message = f"there is no review {number}: nothing was decided; `review` lists them"
             raise ValidationError.of("review_id", message, number)
         if number in approve and number in dismiss:
             raise click.UsageError(
                 f"review {number} cannot be both approved and dismissed: choose one"
             )
-        if number in approve and reviews[number].remaining is None:
-            message = (
-                f"nothing was decided: of review {number}, only a part of the memory is"
-                " contradicted: update or delete the memory, or dismiss the review"
-            )
-            raise ValidationError.of("review_id", message, number)
 
 
 @contextlib.contextmanager

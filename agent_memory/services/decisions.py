@@ -135,6 +135,9 @@ class DecisionService(Service):
 
         Returns each memory that was deleted or shortened, as it was, and the dismissed reviews.
         """
+        for review_id in set(approved).intersection(dismissed):
+            message = "cannot be both approved and dismissed: choose one"
+            raise ValidationError.of("review_id", message, review_id)
         with self._unit_of_work.write() as now:
             by_memory: dict[str, list[Review]] = {}
             for review in map(self.review, approved):
@@ -203,8 +206,8 @@ class DecisionService(Service):
             left = rest_after(review, rest) if rest else ""
             if left is None:
                 message = (
-                    f"only a part of memory {memory.id} is contradicted: update or delete the"
-                    " memory, or dismiss the review"
+                    f"only a part of memory {memory.id} is contradicted, and nothing was decided:"
+                    " update or delete the memory, or dismiss the review"
                 )
                 raise ValidationError.of("review_id", message, review.review_id)
             rest = left

@@ -200,6 +200,8 @@ def test_one_memory_is_not_kept_and_deleted_at_once(memory: AgentMemory, clock: 
     first, second = [each.review_id for each in of_oslo]
     with pytest.raises(ValidationError, match="keeps memory"):
         memory.decide(approve=[first], dismiss=[second])
+    with pytest.raises(ValidationError, match="both approved and dismissed"):
+        memory.decide(approve=[first], dismiss=[first])
     assert memory.get(of_oslo[0].memory_id) is not None
     assert {first, second} <= {each.review_id for each in memory.reviews()}
 

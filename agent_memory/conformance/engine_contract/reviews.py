@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from agent_memory.conformance.engine_contract.cases import NOW, memory_of, stored
 from agent_memory.models.times import format_time
 from agent_memory.storage.engine import Engine
+
+
+def _asked(engine: Engine, row_id: int, newer: str = "mem-2") -> int:
+    """Put a memory under review, and return the number of the review."""
+    return engine.reviews.add(
+        row_id, replaced_by=newer, confidence=0.5, reasoning="newer", session_id="s", now=NOW
+    )
 
 
 class ReviewContract:
@@ -26,10 +32,9 @@ class ReviewContract:
 
     def test_a_memory_is_put_in_question_once(self, engine: Engine) -> None:
         (row_id,) = stored(engine, memory_of(1))
-        reasons = {"replaced_by": "mem-2", "confidence": 0.5, "reasoning": "newer"}
         with engine.write():
-            number = engine.reviews.add(row_id, **reasons, session_id="s", now=NOW)  # type: ignore[arg-type]
-            assert engine.reviews.add(row_id, **reasons, session_id="s", now=NOW) == number  # type: ignore[arg-type]
+            number = _asked(engine, row_id)
+            assert _asked(engine, row_id) == number
         (review,) = engine.reviews.all()
         assert (review.memory_id, review.reasoning) == ("mem-1", "newer")
         assert not engine.reviews.is_stale(number)
@@ -50,12 +55,8 @@ class ReviewContract:
 
     def test_reviews_follow_a_memory_that_is_shortened_and_back(self, engine: Engine) -> None:
         (row_id,) = stored(engine, memory_of(1))
-        reasons: dict[str, Any] = {"confidence": 0.5, "reasoning": "newer", "session_id": "s"}
         with engine.write():
-            closed, other = (
-                engine.reviews.add(row_id, replaced_by=newer, **reasons, now=NOW)
-                for newer in ("mem-2", "mem-3")
-            )
+            closed, other = (_asked(engine, row_id, newer) for newer in ("mem-2", "mem-3"))
             engine.memories.update(row_id, {"content": "short"}, now=NOW)
             engine.reviews.dismiss(closed, now=NOW)
             engine.reviews.renew("mem-1")
@@ -77,14 +78,7 @@ class ReviewContract:
     def test_a_review_of_what_somebody_changed_stays_behind(self, engine: Engine) -> None:
         (row_id,) = stored(engine, memory_of(1))
         with engine.write():
-            number = engine.reviews.add(
-                row_id,
-                replaced_by=None,
-                confidence=None,
-                reasoning=None,
-                session_id="s",
-                now=NOW,
-            )
+            number = _asked(engine, row_id)
             for text in ("new", "newer"):
                 engine.memories.update(row_id, {"content": text}, now=NOW)
             engine.reviews.renew("mem-1")
@@ -96,14 +90,7 @@ class ReviewContract:
     ) -> None:
         (row_id, _) = stored(engine, memory_of(1), memory_of(2))
         with engine.write():
-            engine.reviews.add(
-                row_id,
-                replaced_by="mem-2",
-                confidence=0.5,
-                reasoning="newer",
-                session_id="s",
-                now=NOW,
-            )
+            _asked(engine, row_id)
             engine.memory_rows.delete_many(deleted)
         (of_first, *_) = reversed(engine.history.of_memory("mem-1"))
         was_replaced = [("mem-1", of_first.change_id)] if "mem-1" in deleted else []
@@ -132,14 +119,7 @@ class ReviewContract:
         (row_id, _) = stored(engine, memory_of(1), memory_of(2))
         later = NOW + timedelta(days=1)
         with engine.write():
-            number = engine.reviews.add(
-                row_id,
-                replaced_by="mem-2",
-                confidence=0.5,
-                reasoning="newer",
-                session_id="s",
-                now=NOW,
-            )
+            number = _asked(engine, row_id)
             engine.memories.update(row_id, {"content": "a fact"}, now=later)
             last = engine.history.last_change()
             engine.history.sign("mem-1", since=last - 1, session_id="s", now=later)
