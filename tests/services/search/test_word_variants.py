@@ -404,8 +404,8 @@ def test_stems_that_are_near_are_no_misspellings(tmp_path: Path, text: str, quer
         ("what about the snakcs", True),
         ("how is the desert", False),
         ("how is the dessrt", True),
-        ("when did brian move", True),  # a name, which people write as they hear it
-        ("what did phillip order", True),
+        ("what about brian", True),  # a name, which people write as they hear it
+        ("who is phillip", True),
     ],
 )
 def test_a_word_of_english_is_corrected_only_to_a_name(
@@ -417,8 +417,9 @@ def test_a_word_of_english_is_corrected_only_to_a_name(
 
 
 def test_a_word_of_english_may_be_misspelt_in_another_language(tmp_path: Path) -> None:
-    with stored(tmp_path, GERMAN) as memory:
-        assert "Garten" in first(memory, "Was ist mit dem Garden und den Kindern?")
+    text = "Le chien mange dans la cuisine avec les enfants"
+    with stored(tmp_path, [text, *FRENCH]) as memory:
+        assert first(memory, "qui range dans la") == text
 
 
 @pytest.mark.parametrize(
