@@ -47,7 +47,9 @@ def answer_text(outcome: Results, query: str) -> str:
             [
                 (
                     f"{hit.relevance_score:.2f}" if hit.passed_gate else f"({hit.similarity:.2f})",
-                    *memory_cells(hit.memory, repeats=len(hit.repeats)),
+                    *memory_cells(
+                        hit.memory, repeats=len(hit.repeats), under_review=hit.under_review
+                    ),
                 )
                 for hit in hits
             ],
@@ -116,11 +118,15 @@ def _explanation(memory_id: str, score: ScoreExplanation) -> list[str]:
     ]
 
 
-def memory_cells(memory: AnyMemory, *, repeats: int = 0) -> tuple[str, str, str, str]:
+def memory_cells(
+    memory: AnyMemory, *, repeats: int = 0, under_review: bool = False
+) -> tuple[str, str, str, str]:
     """Return a memory's id, date, category and text as the cells of a table."""
     text = memory.content + "".join(f" #{tag}" for tag in memory.tags)
     if repeats:
         text += f" (and {repeats} more that say the same)"
+    if under_review:
+        text += " (under review: it may be out of date)"
     return memory.id, str(memory.timestamp.date()), memory.category, text
 
 

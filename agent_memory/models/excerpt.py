@@ -119,6 +119,7 @@ class HitValues(NamedTuple):
     confidence: float
     passed_gate: bool
     repeats: list[str]
+    under_review: bool
     score: None = None
 
 

@@ -109,7 +109,9 @@ class MemorySearchResult(Record, frozen=True):
     an upper bound. ``confidence`` (0 to 1) means the same in every store: of all hits with a given
     confidence, about that share is relevant. ``passed_gate`` tells a good answer from a hit that
     only fills up the limit. ``repeats`` are the ids of memories that were left out because they say
-    the same in the same words. ``score`` is the breakdown that ``explain`` asks for.
+    the same in the same words. ``under_review`` warns that it may be out of date: a newer memory
+    seems to contradict it, and nobody has decided yet (see ``reviews``). ``score`` is the breakdown
+    that ``explain`` asks for.
     """
 
     memory: Memory
@@ -119,6 +121,7 @@ class MemorySearchResult(Record, frozen=True):
     confidence: float = Field(default=0.0, ge=0.0, le=1.0)
     passed_gate: bool = True
     repeats: list[str] = Field(default_factory=list)
+    under_review: bool = False
     score: ScoreExplanation | None = None
 
 

@@ -268,6 +268,20 @@ def test_weak_hits_are_given_when_asked_for_and_marked(
     assert weak["is_weak"] is True
 
 
+def test_a_memory_that_may_be_out_of_date_is_marked_until_somebody_decides(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    for content in ("I live in Oslo.", "I moved to Bergen."):
+        memory.add([{"role": "user", "content": content}])
+    newer, older = data(tools, "memory_search", query="where do I live", include_weak=True)[
+        "memories"
+    ]
+    assert (newer["content"], "under_review" in newer) == ("I moved to Bergen.", False)
+    assert (older["content"], older["under_review"]) == ("I live in Oslo.", True)
+    memory.dismiss(memory.reviews()[0].review_id)
+    assert not any(hit.under_review for hit in memory.search("where do I live"))
+
+
 def test_long_contents_are_shortened_in_lists_and_whole_in_get(
     memory: AgentMemory, tools: MemoryTools
 ) -> None:

@@ -79,6 +79,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
                     },
                     note=_SHORTENED,
                     is_weak={"type": "boolean", "description": "It may have nothing to do with it"},
+                    under_review={"type": "boolean", "description": "It may be out of date"},
                 )
             ),
             "total_found": _COUNT,

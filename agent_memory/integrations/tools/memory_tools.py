@@ -353,7 +353,8 @@ class MemoryTools:
             "match_type": hit.match_type.value,
             "access_count": hit.memory.access_count,
         }
-        return shown if hit.passed_gate else {**shown, "is_weak": True}
+        marks = {"is_weak": not hit.passed_gate, "under_review": hit.under_review}
+        return shown | {name: True for name, is_set in marks.items() if is_set}
 
     def _question(self, memory: MemoryOrSession, review: Review) -> dict[str, Any]:
         later = memory.get(review.replaced_by) if review.replaced_by else None

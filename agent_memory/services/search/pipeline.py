@@ -1,7 +1,7 @@
 """The pipeline of a search: candidates, ranking, removal of repeats, reasons for few hits."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -32,9 +32,9 @@ class SearchOutcome(NamedTuple):
 
     ``reason`` and ``explanation`` are those of ``SearchMetadata``; ``near`` has the best candidates
     that were not accepted, each with its reason; ``degraded`` lists what was not searched;
-    ``repeats`` has, by the row of a hit, the rows that say the same and were left out; ``strength``
-    is how good the best answer is overall (0 to 1), and ``is_below_floor`` whether that is too
-    little for an answer.
+    ``repeats`` has, by the row of a hit, the rows that say the same and were left out;
+    ``under_review`` has the rows that a newer memory may correct; ``strength`` is how good the best
+    answer is overall (0 to 1), and ``is_below_floor`` whether that is too little for an answer.
     """
 
     hits: list[RankedHit]
@@ -49,6 +49,7 @@ class SearchOutcome(NamedTuple):
     near: Sequence[tuple[RankedHit, str]] = ()
     degraded: Sequence[str] = ()
     repeats: Mapping[int, Sequence[int]] = MappingProxyType({})
+    under_review: Collection[int] = ()
 
     def row_ids(self) -> list[int]:
         """Return the rows of all hits, of their repeats, and of near misses."""
@@ -112,7 +113,8 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
         repeats = {
             hit.row_id: [*repeats.get(hit.row_id, []), *more.get(hit.row_id, [])] for hit in hits
         }
-    result = result._replace(hits=hits, repeats=repeats)
+    under_review = engine.reviews.newer_of([hit.row_id for hit in hits])
+    result = result._replace(hits=hits, repeats=repeats, under_review=under_review)
     if len(hits) >= request.limit:
         return result
     cut = ranked.matches - sum(hit.matches for hit in _wanted(ranked, request))

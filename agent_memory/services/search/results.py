@@ -73,6 +73,7 @@ def results_of(
                 confidence=confidence(hit.similarity, by_meaning=outcome.by_meaning),
                 passed_gate=hit.passed_gate and not outcome.is_below_floor,
                 repeats=[memories[row_id].id for row_id in outcome.repeats.get(hit.row_id, ())],
+                under_review=hit.row_id in outcome.under_review,
                 match_type=types.match_type(_match_type(hit, scratchpad_reasons.get(hit.row_id))),
                 score=types.score(hit, outcome.strength, request.rates)
                 if request.explain
