@@ -1,4 +1,4 @@
-"""Words that people write in two ways: short or in full, British or American.
+"""Words that people write in two ways: short or in full, British or American, as verb or as noun.
 
 Pure. Nothing here knows which words exist: the caller keeps those that the store has.
 """
@@ -30,6 +30,15 @@ _SHORT: Final = """
     moustache/mustache mum/mom plough/plow practise/practice programme/program pyjamas/pajamas
     sceptical/skeptical tyre/tire
 """
+_DERIVED: Final = """
+    admit/admission advise/advice behave/behavior/behaviour choose/choice describe/description
+    destroy/destruction expand/expansion explain/explanation extend/extension fly/flight
+    grow/growth lose/loss maintain/maintenance marry/marriage permit/permission prove/proof
+    receive/receipt reduce/reduction respond/response sell/sale sing/song solve/solution
+    speak/speech subscribe/subscription succeed/success weigh/weight
+    deep/depth high/height long/length strong/strength wide/width
+"""
+"""Verbs and adjectives with the nouns made of them, which no stemmer brings together."""
 _SPELT: Final = tuple(
     (re.compile(british), american, re.compile(made_british), other)
     for british, american, made_british, other in (
@@ -59,7 +68,7 @@ def same_words(word: str) -> set[str]:
 @cache
 def _table() -> dict[str, set[str]]:
     table: dict[str, set[str]] = {}
-    for group in _SHORT.split():
+    for group in f"{_SHORT} {_DERIVED}".split():
         short, *whole = group.split("/")
         table.setdefault(short, set()).update(whole)
         for form in whole:  # "document" is not "documentation", though "doc" can be either

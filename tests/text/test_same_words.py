@@ -28,6 +28,9 @@ from agent_memory.text.same_words import same_words
         ("modeling", "modelling"),
         ("catalogue", "catalog"),
         ("license", "licence"),
+        ("weight", "weigh"),
+        ("weighs", "weight"),
+        ("long", "length"),
     ],
 )
 def test_a_word_is_written_in_two_ways(word: str, other: str) -> None:

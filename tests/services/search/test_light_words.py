@@ -55,6 +55,23 @@ def test_a_question_with_them_finds_its_answer(tmp_path: Path, question: str, te
 
 @pytest.mark.parametrize(
     "question",
+    ["how often do we deploy?", "which day do we deploy on?", "how much time does a deploy need?"],
+)
+def test_they_do_not_outweigh_a_word_that_every_memory_has(tmp_path: Path, question: str) -> None:
+    """Of five notes on deploys, in which the word is common, none was an answer."""
+    deploys = [
+        "We deploy on Fridays",
+        "A deploy takes nine minutes",
+        "Deploys are approved by Priya and by Tom",
+        "The script of a deploy is in the folder ops",
+        "Ask in the channel before a deploy to production",
+    ]
+    assert search(tmp_path, deploys, question, others=0)
+    assert not search(tmp_path / "b", deploys, "how often do we deploy to Frankfurt?", others=0)
+
+
+@pytest.mark.parametrize(
+    "question",
     [
         "what kind of guitar did I start with?",
         "how many times did I take the ferry after my surgery?",
