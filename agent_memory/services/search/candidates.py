@@ -8,7 +8,7 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR
+from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR, MODEL_TRAITS
 from agent_memory.models.times import to_utc
 from agent_memory.services.search.request import OwnWords, SearchRequest
 from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile, rarity
@@ -152,7 +152,8 @@ def _cosine_scale(vector: QueryVector | None) -> CosineScale | None:
         return None
     model = vector.model
     floor = DEFAULT_SIMILARITY_FLOOR if model.similarity_floor is None else model.similarity_floor
-    return CosineScale(model.vector_weight, floor)
+    traits = MODEL_TRAITS.get(model.model)
+    return CosineScale(model.vector_weight, floor, traits["doubt"] if traits else 0.0)
 
 
 def _candidates(

@@ -46,11 +46,12 @@ class CosineScale(NamedTuple):
     """What the cosines of one embedding model are worth.
 
     ``weight`` is how much a near cosine (``scoring.NEAR_COSINE``) counts relative to the best by
-    words; at ``floor`` and below, two texts are unrelated.
+    words; at ``floor`` and below, two texts are unrelated. ``doubt`` is ``ModelTraits``' own.
     """
 
     weight: float
     floor: float
+    doubt: float = 0.0
 
 
 class QueryProfile(NamedTuple):

@@ -143,6 +143,36 @@ def test_a_meaning_that_is_far_takes_nothing_away() -> None:
     assert strength([far], asked) == strength([none], asked) == strength([none], query(3, 3)) > 0
 
 
+DOUBTING = SPACE._replace(doubt=0.5)
+
+
+def test_a_far_meaning_casts_doubt_on_the_words_if_its_model_was_measured_to_know() -> None:
+    asked = query(3, 3, cosine_scale=DOUBTING)
+    sure, *doubted = (
+        strength([candidate(1, 1, 0, cosine=cosine)], asked)
+        for cosine in (SPACE.floor, SPACE.floor / 2, 0.0, -0.5)
+    )
+    assert sure == strength([candidate(1, 1, 0)], asked)
+    assert doubted == pytest.approx([0.75 * sure, 0.5 * sure, 0.5 * sure])
+
+
+def test_the_longer_a_memory_the_less_its_meaning_casts_doubt_on_its_words() -> None:
+    asked = query(3, 3, cosine_scale=DOUBTING)
+
+    def trust(length: int) -> float:
+        far, none = (candidate(1, 1, 0, cosine=it, length=length) for it in (-0.5, None))
+        return strength([far], asked) / strength([none], asked)
+
+    assert trust(90) == pytest.approx(0.5)
+    assert trust(180) == pytest.approx(0.75)
+
+
+def test_no_doubt_is_cast_on_other_languages_than_english() -> None:
+    german = query(3, 3, cosine_scale=DOUBTING, is_english=False)
+    far, none = candidate(1, 1, 0, cosine=-0.5), candidate(1, 1, 0)
+    assert strength([far], german) == strength([none], german)
+
+
 def test_words_that_are_met_together_say_more_than_as_much_weight_in_fewer() -> None:
     # The first word weighs as much as the other three.
     weight = rarity(1, CORPUS)
