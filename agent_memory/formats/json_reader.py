@@ -300,8 +300,8 @@ def _finite(text: str) -> float:
 
 
 def _integer(text: str) -> int:
-    if len(text) > _MAX_DIGITS:
-        raise ValidationError(f"is not JSON that can be stored: a number has {len(text):,} digits")
+    if (digits := len(text.removeprefix("-"))) > _MAX_DIGITS:
+        raise ValidationError(f"is not JSON that can be stored: a number has {digits:,} digits")
     return int(text)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from pydantic_core import from_json, to_json
+
 from agent_memory.errors import ValidationError
 from agent_memory.formats.json_reader import parse
 
@@ -27,6 +29,7 @@ def read_lines(file: BinaryIO) -> Iterator[Line]:
     string.
     """
     number = 0
+    is_ours = True  # as far as read: another program's lines would only be parsed twice
     while raw := file.readline(MAX_LINE_BYTES + 2):
         number += 1
         if len(raw.rstrip(b"\r\n")) > MAX_LINE_BYTES:
@@ -36,7 +39,10 @@ def read_lines(file: BinaryIO) -> Iterator[Line]:
             continue
         if number == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
-        if raw.strip():
+        if is_ours and (item := _as_written(raw)) is not None:
+            yield Line(number, item)
+        elif raw.strip():
+            is_ours = False
             yield _line(number, raw)
 
 
@@ -54,6 +60,20 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValidationError(f"is a JSON {type(value).__name__}, not an object with a content")
     return value
+
+
+def _as_written(raw: bytes) -> dict[str, Any] | None:
+    """Return the object of a line that is, byte for byte, what this library writes for it.
+
+    Such a line has no duplicate key and no number that cannot be stored, so ``parse_object`` would
+    return the same, in nearly twice the time.
+    """
+    try:
+        value = from_json(raw, allow_inf_nan=False)
+        is_same = isinstance(value, dict) and to_json(value) == raw.rstrip(b"\r\n")
+    except ValueError:
+        return None
+    return value if is_same else None
 
 
 def _line(number: int, raw: bytes) -> Line:

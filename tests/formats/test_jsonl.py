@@ -8,8 +8,9 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from pydantic_core import to_json
 
 from agent_memory import ValidationError
 from agent_memory.formats.jsonl import MAX_LINE_BYTES, Line, parse_object, read_lines
@@ -120,6 +121,50 @@ def test_whatever_the_bytes_are_every_line_is_an_object_or_an_error(data: bytes)
     assert numbers == sorted(set(numbers))
     wanted = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     assert numbers == [n for n, raw in enumerate(wanted, 1) if raw.strip()]
+
+
+PIECES = [bytes([letter]) for letter in b'"\\{}[]:,-+.019eEu \t\r\0\xff']
+PIECES += [
+    b'"a":1,',
+    b'{"a":',
+    b"[" * 300,
+    b"NaN",
+    b"-Infinity",
+    b"1e999",
+    b"-0",
+    b"1.0",
+    b"\\ud800",
+]
+
+
+def outcome(raw: bytes) -> str:
+    """Return what the strict parser makes of a line; a text, as 1, 1.0 and True are equal."""
+    try:
+        return repr(parse_object(raw))
+    except ValidationError as error:
+        return str(error)
+
+
+@UNTIMED
+@given(
+    st.dictionaries(st.text("ab", max_size=1), JSON_VALUES, max_size=3),
+    st.lists(
+        st.tuples(st.integers(0, 40), st.integers(0, 2), st.sampled_from(PIECES)),
+        max_size=2,
+    ),
+)
+@example({}, [(1, 0, b'"a":1,"b":{},"a":1')])
+@example({}, [(1, 0, b'"a":NaN')])
+@example({}, [(1, 0, b'"a":-' + b"9" * 4_300)])
+def test_a_line_as_it_is_written_here_is_read_as_strictly_as_any_other(
+    item: dict[str, Any], edits: list[tuple[int, int, bytes]]
+) -> None:
+    raw = to_json(item)
+    for start, length, piece in edits:
+        raw = raw[:start] + piece + raw[start + length :]
+    if raw.strip() and not raw.startswith(b"\xef\xbb\xbf"):
+        (line,) = read(raw)
+        assert (line.error or repr(line.item)) == outcome(raw)
 
 
 # What is refused ----------------------------------------------------------------------------
