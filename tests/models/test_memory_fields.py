@@ -252,6 +252,28 @@ def test_a_row_is_read_as_the_columns_hold_a_memory() -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "2024-01-01T08:00:00Z",
+        "2024-01-01T08:00:00.123456Z",
+        "2024-01-01T08:00:00.5Z",
+        "2024-01-01T08:00:00.000000Z",
+        "2024-01-01T08:00:00",
+        "2024-01-01T08:00:00+02:00",
+        "2024-01-01T08:00Z",
+        "2024-01-01 08:00:00Z",
+        "2024-W01-1T08:00:00Z",
+        " 2024-01-01T08:00:00Z",
+        "0001-01-01T00:00:00Z",
+    ],
+)
+def test_a_time_is_held_alike_however_a_file_has_it(text: str) -> None:
+    memory = PortableMemory.model_validate({"content": "x", "timestamp": text})
+    row = PortableRow.model_validate({"content": "x", "timestamp": text})
+    assert vars(row)["timestamp"] == column_value(vars(memory)["timestamp"])
+
+
+@pytest.mark.parametrize(
     ("name", "value"),
     [("tags", "red"), ("tags", None), ("version", 0), ("mood", 1), ("content", None)],
 )
