@@ -480,9 +480,9 @@ def described(options: dict[str, Any], existing: Memory | None = None) -> dict[s
     stored: dict[str, Any] = {}
     if existing is not None and existing.task_metadata is not None:
         stored = existing.task_metadata.model_dump(exclude_none=True)
+    if not stored:  # nothing to take away: a note does not become a task
+        task = {name: value for name, value in task.items() if "".join(value).strip()}
     is_blocked = any(text.strip() for text in task.get("blockers", ()))
-    if not is_blocked and not stored:
-        task.pop("blockers", None)  # nothing to take away: a note does not become a task
     if not task:
         return fields
     if is_blocked and task.setdefault("status", TaskStatus.BLOCKED) != TaskStatus.BLOCKED:

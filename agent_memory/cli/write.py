@@ -282,7 +282,7 @@ def update(session: Session, /, memory_id: str, on_secret: str | None, **options
     """Change a memory; its old values stay in its history.
 
     What no option names stays as it is. Tags and metadata replace the old ones: --tag "" takes all
-    tags away, --blocker "" all blockers.
+    tags away, --blocker "" all blockers, --outcome "" the outcome.
 
     \b
     Example:

@@ -61,17 +61,21 @@ def _without_blank(texts: list[str]) -> list[str]:
     return [text for text in texts if text.strip()]
 
 
+def _none_if_blank(text: str | None) -> str | None:
+    return text if text and text.strip() else None
+
+
 class TaskMetadata(Record, frozen=True):
     """The additional fields of a task.
 
     ``completed_at`` belongs to the status ``completed``, ``blockers`` to ``blocked``; blank ones
-    are dropped.
+    are dropped, and a blank ``outcome`` is none.
     """
 
     status: TaskStatus
     completed_at: UtcDatetime | None = None
     blockers: Annotated[list[Text], AfterValidator(_without_blank)] = Field(default_factory=list)
-    outcome: Text | None = None
+    outcome: Annotated[Text | None, AfterValidator(_none_if_blank)] = None
 
     def timed(self, now: datetime) -> "TaskMetadata":
         """Return it with a completion time: ``now``, if the task is completed and has none."""

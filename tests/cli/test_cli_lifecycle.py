@@ -158,6 +158,19 @@ def test_an_empty_blocker_takes_blockers_away_and_blocks_nothing(cli: Cli, root:
     assert memories["note"].task_metadata is memories["second"].task_metadata is None
 
 
+def test_an_empty_outcome_takes_the_outcome_away(cli: Cli, root: Path) -> None:
+    """It was stored as an outcome, and made a task of a note."""
+    done = {"status": "completed", "outcome": "shipped"}
+    store(root, "build", kind="task", task_metadata=done)
+    store(root, "note")
+    task = cli("update", "build", "--outcome", " ", "--json").data["task_metadata"]
+    assert (task["status"], task["outcome"]) == ("completed", None)
+    assert cli("update", "note", "--outcome", "").code == 2
+    assert cli("store", "a second note", "--id", "second", "--outcome", "").code == 0
+    memories = state(root)
+    assert memories["note"].task_metadata is memories["second"].task_metadata is None
+
+
 @pytest.mark.parametrize(
     "words", [["--status", "done"], ["--kind", "dream"], ["--importance", "1"]]
 )
