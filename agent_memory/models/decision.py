@@ -18,6 +18,9 @@ Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
 SAID_AT: Final = "said_at"
 """The metadata key for when a conversation last said what a memory says, in ISO 8601."""
 
+ASKED_TO_FORGET: Final = "somebody asks to forget: "
+"""How the reasoning of a review begins if somebody asked for it; what follows is of the memory."""
+
 
 class Decision(NamedTuple):
     """One decision, ready to be applied.
@@ -72,7 +75,7 @@ class Review(Record, frozen=True):
     user_id: str | None = None
     run_id: str | None = None
     _newer: str | None = PrivateAttr(default=None)
-    """What the contradicting memory says."""
+    """What contradicts the memory: another, or a request to forget, as a denial."""
     _remainder: Callable[[str, str], str | None] | None = PrivateAttr(default=None)
 
     # Both texts are read for it, which takes 3 ms: of 5,000 reviews only those shown need it.

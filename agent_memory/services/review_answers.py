@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.models.decision import Review
+from agent_memory.models.decision import ASKED_TO_FORGET, Review
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
 from agent_memory.text.stems import stems
@@ -11,6 +11,11 @@ from agent_memory.text.stems import stems
 def with_remainder(review: Review) -> Review:
     """Let a review read what remains of its memory, when somebody asks."""
     review._remainder = _remainder
+    reasoning = review.reasoning or ""
+    if review._newer is None and reasoning.startswith(ASKED_TO_FORGET):
+        from agent_memory.extraction.rules.remainders import denial  # noqa: PLC0415 - 30 ms
+
+        review._newer = denial(review.content, reasoning.removeprefix(ASKED_TO_FORGET))
     return review
 
 

@@ -314,12 +314,40 @@ def test_what_may_be_contradicted_in_part_is_not_written_anew(text: str, newer: 
     assert remainder(text, newer) is None
 
 
-def test_a_request_to_forget_a_part_writes_nothing(memory: AgentMemory, clock: Clock) -> None:
-    add(memory, clock, "I like jazz and blues.", "Forget that I like blues.")
-    (review,) = memory.reviews()
-    assert (review.content, review.replaced_by) == ("I like jazz and blues.", None)
-    assert review.reasoning == "somebody asks to forget: like blues."
-    assert state(memory)[0] == {"I like jazz and blues."}
+@pytest.mark.parametrize(
+    ("text", "request_", "rest"),
+    [
+        ("I like jazz and blues.", "Forget that I like blues.", "I like jazz."),
+        ("Ann: I like jazz and blues.", "Ann: Forget blues, please.", "Ann: I like jazz."),
+        ("I am a tailor. I like blues.", "Please forget that I like blues.", "I am a tailor."),
+        ("I like jazz and blues.", "Forget that I like jazz and blues.", ""),
+        ("I like blues in the evening.", "Forget that I like blues.", ""),
+        ("Remember my PIN is 1234.", "Forget my PIN.", ""),
+        ("I work at Acme and like blues.", "Forget that I like blues.", None),
+        ("My cat is Rex and he is four.", "Forget my cat.", None),
+        ("I moved to Graz and I love it.", "Forget that I moved.", None),
+    ],
+)
+def test_a_request_to_forget_a_part_leaves_the_rest(
+    memory: AgentMemory, clock: Clock, text: str, request_: str, rest: str | None
+) -> None:
+    """All of the memory was deleted, jazz too."""
+    add(memory, clock, text, request_)
+    before = whole(memory)
+    ((review_id, remaining),) = before[1]
+    assert (before[0][0], remaining) == ({text}, rest)
+    if rest is None:
+        with pytest.raises(ValidationError, match="only a part"):
+            memory.approve(review_id)
+        assert whole(memory) == before
+        return
+    memory.approve(review_id)
+    left, edges = state(memory)
+    assert left == ({rest} if rest else set())
+    assert edges == {edge for edge in before[0][1] if edge[1] in rest}
+    memory.undo()
+    assert state(memory) == before[0]
+    assert [review.remaining for review in memory.reviews()] == [rest]
 
 
 @pytest.mark.parametrize("in_one", [False, True])

@@ -34,6 +34,7 @@ from agent_memory.extraction.rules.statements import (
 )
 from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory, ReplacedBy
 from agent_memory.models.conversation import OperationEvent
+from agent_memory.models.decision import ASKED_TO_FORGET
 from agent_memory.models.fields import new_memory_id
 from agent_memory.text.normalize import exact_form, near_form
 from agent_memory.text.speech_acts import is_request_to_forget
@@ -350,7 +351,7 @@ def _forget(checks: DecisionChecks, place: int, related: Sequence[RelatedMemory]
         memory.text,
         memory=memory,
         confidence=_FORGET,
-        reasoning=f"somebody asks to forget: {asked}",
+        reasoning=f"{ASKED_TO_FORGET}{asked}",
     )
 
 

@@ -21,6 +21,7 @@ from agent_memory.extraction.rules.corrections import is_of_a_value_alone
 from agent_memory.extraction.rules.lists import joined_words, without_member
 from agent_memory.extraction.rules.statements import speaker_and_text
 from agent_memory.text.sentences import sentence_spans, sentences
+from agent_memory.text.stems import stems
 
 _OF_ITSELF: Final = re.compile(r"(?:I|User)\b(?!['\u2019]s)")
 """How a sentence begins that can be read without those around it."""
@@ -54,12 +55,13 @@ def remainder(text: str, newer: str) -> str | None:
     written for certain.
     """
     spoken = speaker_and_text(text)[1]
-    if not (spoken and text.endswith(spoken)):
+    if not (spoken and text.endswith(spoken)) or newer == denial(text, spoken):
         return ""
     if is_of_a_value_alone(speaker_and_text(newer)[1]):
         return None  # "No, I meant June 4": what it is about is in the older text alone
     new, old = read(newer), read(text)
-    if conflict(new, old) is None and denied_by(new, old).isdisjoint(old.stems):
+    is_clear = bool(content_of(newer))  # in "Forget that I moved" it is not what is to go
+    if is_clear and conflict(new, old) is None and denied_by(new, old).isdisjoint(old.stems):
         return ""
     label = text[: -len(spoken)]
     parts = list(_parts(spoken))
@@ -74,6 +76,13 @@ def remainder(text: str, newer: str) -> str | None:
     if not (going and is_whole and _stand_alone(new, going, staying)):
         return None
     return label + _without(spoken, parts, going) if staying else ""
+
+
+def denial(text: str, words: str) -> str:
+    """Return the denial of some words of a text, or of all of it if they are all that it says."""
+    speaker, spoken = speaker_and_text(text)
+    denied = spoken if content_of(spoken) <= stems(words) else words
+    return f"{speaker}: no longer {denied}" if speaker else f"no longer {denied}"
 
 
 def _parts(text: str) -> Iterator[_Part]:
