@@ -131,6 +131,9 @@ class GraphTable(Protocol):
     def mark_by_hand(self, kind: str, graph_id: str) -> None:
         """Mark an entity or a relationship as made by hand: visible without any memory."""
 
+    def is_by_hand(self, edge_id: str) -> bool:
+        """Return whether a relationship, or an open one that says the same, was stated by hand."""
+
     def close_edge(self, edge_id: str, closing: Closing, *, but_in_runs: Sequence[str]) -> None:
         """Close a relationship, at its start if that is later.
 

@@ -65,6 +65,23 @@ def test_what_another_memory_says_too_stays_in_the_graph(memory: AgentMemory, cl
     assert state(memory)[1] == {("likes", "snakes"), ("likes", "spiders")}
 
 
+@pytest.mark.parametrize("run_id", [None, "r"])
+def test_what_was_stated_by_hand_stays_in_the_graph(
+    memory: AgentMemory, clock: Clock, run_id: str | None
+) -> None:
+    """Shortening the memory closed what somebody had stated, too."""
+    add(memory, clock, "I like snakes and spiders.")
+    memory.graph.add("USER_ID", "likes", "spiders", user_id="u", run_id=run_id)
+    add(memory, clock, "I don't like spiders.")
+    (review,) = memory.reviews()
+    memory.approve(review.review_id)
+    clock.forward(days=1)
+    left = {"I like snakes.", "I don't like spiders."}, {("likes", "snakes"), ("likes", "spiders")}
+    assert state(memory) == left
+    memory.undo()
+    assert state(memory)[1] == left[1]
+
+
 def test_two_parts_are_denied_one_by_one(memory: AgentMemory, clock: Clock) -> None:
     add(memory, clock, "I grow figs, plums and kale.", "I no longer grow kale.", "I sold the figs.")
     first, second = memory.reviews()

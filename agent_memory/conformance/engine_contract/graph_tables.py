@@ -98,6 +98,15 @@ class GraphContract:
         all_edges = engine.graph.edges(LATER, include_closed=True)
         assert len(all_edges) == 2
 
+    def test_what_was_stated_by_hand_is_known(self, engine: Engine, chain: list[str]) -> None:
+        (of_memory,) = engine.graph.open_edges(chain[0], "works at")
+        assert not engine.graph.is_by_hand(of_memory[0])
+        with engine.write():
+            twin = edge(engine, chain[0], "works at", chain[1], by_hand=1)
+            assert engine.graph.is_by_hand(of_memory[0])
+            engine.graph.close_edge(twin, Closing(STAMP, None, None, STAMP), but_in_runs=[])
+        assert not engine.graph.is_by_hand(of_memory[0])
+
     def test_what_no_memory_says_any_more_is_out_of_sight(
         self, engine: Engine, chain: list[str]
     ) -> None:

@@ -467,12 +467,13 @@ def follow(
 def forget_part(engine: Engine, memory: Memory, text: str, *, now: datetime) -> None:
     """Close the relationships that only a memory stated, and that its new, shorter text does not.
 
-    Those are the ones to what the new text no longer names.
+    Those are the ones to what the new text no longer names. What was stated by hand stays.
     """
     moment = GraphMoment(format_time(now), memory.user_id, is_past=False)
     old, new = memory.content.casefold(), text.casefold()
     for edge in _unsaid(engine.graph.edges(moment), set(), memory.id):
-        if edge.target.casefold() in old and edge.target.casefold() not in new:
+        target = edge.target.casefold()
+        if target in old and target not in new and not engine.graph.is_by_hand(edge.id):
             graph = GraphChanges(
                 engine,
                 user_id=memory.user_id,

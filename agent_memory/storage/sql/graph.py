@@ -32,6 +32,13 @@ WHERE a.alias_key {{among}} AND {_IN_SCOPE}
 UNION ALL SELECT g.id, lower(trim(g.name)) FROM entities AS g WHERE g.name_key IS NULL
 AND lower(trim(g.name)) {{among}} AND {_IN_SCOPE}"""
 
+_SELECT_BY_HAND: Final = """
+SELECT 1 FROM relationships AS r
+JOIN graph_edges AS g ON g.source_id = r.source_id AND g.relationship = r.relationship
+  AND g.target_id = r.target_id AND g.valid_to IS NULL
+JOIN relationships AS o ON o.id = g.id AND o.by_hand = 1
+WHERE r.id = ? LIMIT 1"""
+
 
 class RunGraph(Protocol):
     """Queries on the graph as the memories of one run state it."""
@@ -205,6 +212,9 @@ temporal_context = coalesce(?, temporal_context) WHERE id = ?"""
     def mark_by_hand(self, kind: str, graph_id: str) -> None:
         table = "entities" if kind == "entity" else "relationships"
         self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (graph_id,))
+
+    def is_by_hand(self, edge_id: str) -> bool:
+        return self._db.row(_SELECT_BY_HAND, (edge_id,)) is not None
 
     def memories(self, memory_ids: Sequence[str]) -> dict[str, Row]:
         sql = f"""SELECT id, user_id,
