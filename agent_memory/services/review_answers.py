@@ -45,6 +45,15 @@ def _is_answered(review: Review, text: str) -> bool:
     return not is_all and conflict(read(newer), read(text)) is None
 
 
+def hold(engine: Engine, review: Review | None, *, is_held: bool) -> None:
+    """Let what a memory states in the graph hold once its review is dismissed, or no longer.
+
+    "I moved to Linz" has closed what "I live in Rome" states, which was then kept.
+    """
+    if review is not None and review.replaced_by is not None:
+        engine.graph_maintenance.hold(review.memory_id, review.replaced_by, is_held=is_held)
+
+
 def is_shorter(change: Change) -> bool:
     """Return whether a change left words of a text out, as approving a review does."""
     if change.event != "UPDATE" or "content" not in change.columns:

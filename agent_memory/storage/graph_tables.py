@@ -175,6 +175,9 @@ class GraphMaintenance(Protocol):
         after the memories have been reverted.
         """
 
+    def hold(self, memory_id: str, closed_by: str, *, is_held: bool) -> None:
+        """Let what a memory states hold although another has closed it, or no longer."""
+
     def restore_to(self, moment: datetime) -> None:
         """Restore the graph of a copy to a moment, as far as its state then is known."""
 

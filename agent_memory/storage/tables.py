@@ -461,8 +461,8 @@ class ReviewTable(Protocol):
         With ``since``, only if it was no earlier than this change.
         """
 
-    def take_back(self, operation: Operation, owner: Owner | None) -> int:
-        """Undo what an operation did to the reviews of an owner's memories, or of all; count."""
+    def take_back(self, operation: Operation, owner: Owner | None) -> list[int]:
+        """Undo what an operation did to reviews of an owner's memories, or of all; return them."""
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
         """Return, for each of the rows under review, the newest row that is to replace it."""

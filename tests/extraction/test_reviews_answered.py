@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Clock
@@ -402,6 +403,49 @@ def test_a_relationship_holds_while_its_memory_is_under_review(
     memory.undo()
     assert state(memory) == ({first, then}, held)
     assert [again.content for again in memory.reviews()] == [first]
+
+
+def homes(memory: AgentMemory, **options: Any) -> set[str]:
+    return {edge.target for edge in memory.graph.relationships(**options)}
+
+
+@pytest.mark.parametrize("run_id", [None, "r"])
+def test_what_is_kept_holds_in_the_graph_as_if_it_had_never_ended(
+    memory: AgentMemory, clock: Clock, run_id: str | None
+) -> None:
+    """It was closed by the newer statement, and stayed so when the review was dismissed."""
+    moments = []
+    for text in ("I live in Rome.", "I moved to Linz."):
+        clock.forward(days=1)
+        memory.add(text, user_id="u", run_id=run_id, graph=True)
+        clock.forward(days=1)
+        moments.append(clock.now)
+
+    def seen() -> list[set[str]]:
+        now = homes(memory, run_id=run_id)
+        return [now, *(homes(memory, run_id=run_id, as_of=when) for when in moments)]
+
+    closed, both = [{"Linz"}, {"Rome"}, {"Linz"}], [{"Rome", "Linz"}, {"Rome"}, {"Rome", "Linz"}]
+    assert seen() == closed
+    (review,) = memory.reviews()
+    for by_number in (False, True, False):
+        memory.dismiss(review.review_id)
+        clock.forward(days=1)
+        assert seen() == both
+        memory.undo(review_id=review.review_id if by_number else None)
+        assert (seen(), memory.reviews()) == (closed, [review])
+    memory.approve(review.review_id)
+    assert homes(memory) == {"Linz"}
+    clock.forward(days=1)
+    memory.undo()
+    assert seen() == closed
+    memory.decide(dismiss=[memory.reviews()[0].review_id])
+    assert seen() == both
+    memory.add("I moved to Brno.", user_id="u", run_id=run_id, graph=True)
+    clock.forward(days=1)
+    assert [homes(memory), seen()[1:]] == [{"Brno"}, both[1:]]
+    memory.undo()
+    assert seen() == both
 
 
 def test_what_no_memory_under_review_states_ends_at_once(memory: AgentMemory, clock: Clock) -> None:

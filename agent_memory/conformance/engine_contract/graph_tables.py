@@ -98,6 +98,23 @@ class GraphContract:
         all_edges = engine.graph.edges(LATER, include_closed=True)
         assert len(all_edges) == 2
 
+    def test_what_another_memory_has_closed_may_hold(
+        self, engine: Engine, chain: list[str]
+    ) -> None:
+        (open_edge,) = engine.graph.open_edges(chain[0], "works at")
+        with engine.write():
+            engine.graph.close_edge(
+                open_edge[0], Closing(STAMP, "mem-2", None, STAMP), but_in_runs=[]
+            )
+        for held, before, after in ((True, [], [open_edge]), (False, [open_edge], [])):
+            with engine.write():
+                engine.graph_maintenance.hold("mem-2", "mem-2", is_held=held)  # states nothing
+                engine.graph_maintenance.hold("mem-1", "mem-1", is_held=held)  # closed nothing
+            assert engine.graph.open_edges(chain[0], "works at") == before
+            with engine.write():
+                engine.graph_maintenance.hold("mem-1", "mem-2", is_held=held)
+            assert engine.graph.open_edges(chain[0], "works at") == after
+
     def test_what_was_stated_by_hand_is_known(self, engine: Engine, chain: list[str]) -> None:
         (of_memory,) = engine.graph.open_edges(chain[0], "works at")
         assert not engine.graph.is_by_hand(of_memory[0])

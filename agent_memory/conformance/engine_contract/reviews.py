@@ -50,7 +50,7 @@ class ReviewContract:
         answered = engine.operations.last()
         assert answered is not None
         with engine.write():
-            assert engine.reviews.take_back(answered, None) == 1
+            assert engine.reviews.take_back(answered, None) == [number]
         assert [review.review_id for review in engine.reviews.all()] == [number]
 
     def test_reviews_follow_a_memory_that_is_shortened_and_back(self, engine: Engine) -> None:

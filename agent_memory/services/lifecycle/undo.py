@@ -12,7 +12,7 @@ from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
-from agent_memory.services.review_answers import answered_by, is_shorter
+from agent_memory.services.review_answers import answered_by, hold, is_shorter
 from agent_memory.services.writing.update import recorded
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
@@ -145,7 +145,10 @@ def _undo_questions(engine: Engine, owner: Owner | None) -> str | None:
             return None
     if operation is None or operation.first_change <= operation.last_change:
         return None
-    return operation.verb if engine.reviews.take_back(operation, owner) else None
+    review_ids = engine.reviews.take_back(operation, owner)
+    for review_id in review_ids if operation.verb == "dismiss" else ():
+        hold(engine, engine.reviews.get(review_id), is_held=False)
+    return operation.verb if review_ids else None
 
 
 def _changes_to_undo(

@@ -153,6 +153,15 @@ ORDER BY {self._db.SOURCE_NUMBER} ON CONFLICT DO NOTHING"""
             sql = _FOLLOW_UNDO.format(table=table, among=self._db.AMONG, **columns)
             self._db.run(sql, values)
 
+    def hold(self, memory_id: str, closed_by: str, *, is_held: bool) -> None:
+        stated = "SELECT relationship_id FROM relationship_sources WHERE memory_id = ?"
+        for table, which in (
+            ("relationships", f"id IN ({stated} AND is_undone = 0)"),
+            ("relationship_sources", "memory_id = ?"),
+        ):
+            sql = f"UPDATE {table} SET closing_is_undone = ? WHERE closed_by = ? AND {which}"
+            self._db.run(sql, (int(is_held), closed_by, memory_id))
+
     def restore_to(self, moment: datetime) -> None:
         stamp = format_time(moment)
         self._db.run("DELETE FROM relationships WHERE created_at > ?", (stamp,))

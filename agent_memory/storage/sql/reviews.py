@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.times import format_time
-from agent_memory.storage.records import Operation, read_json, review_of_row
+from agent_memory.storage.records import Operation, Row, read_json, review_of_row
 from agent_memory.storage.sql import Table
 
 if TYPE_CHECKING:
@@ -133,13 +133,16 @@ class ReviewTable(Table):
         row = self._db.row(_SELECT_LAST_DECIDED, (*_values_of(owner), since))
         return None if row is None else Operation(*row)
 
-    def take_back(self, operation: Operation, owner: Owner | None) -> int:
+    def take_back(self, operation: Operation, owner: Owner | None) -> list[int]:
         whose = (None,) * 4 if owner is None else (owner.user_id, *_values_of(owner))
+        done_at, session_id = operation.done_at, operation.session_id
+        rows: list[Row] = []
         if operation.verb == "dismiss":
-            return self._db.run(_ASK_AGAIN, (operation.done_at, *whose))
-        if operation.verb == "add":
-            return self._db.run(_DELETE_ASKED, (operation.done_at, operation.session_id, *whose))
-        return 0
+            rows = self._db.rows(f"{_ASK_AGAIN} RETURNING review_id", (done_at, *whose))
+        elif operation.verb == "add":
+            values = (done_at, session_id, *whose)
+            rows = self._db.rows(f"{_DELETE_ASKED} RETURNING review_id", values)
+        return [review_id for (review_id,) in rows]
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
         # Most stores have no reviews, and this is called for hundreds of rows. By the highest
