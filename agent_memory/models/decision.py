@@ -1,10 +1,16 @@
 """Decisions about memories: ready to be applied, applied, or under review."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
-from pydantic import Field, PrivateAttr, computed_field
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
+    computed_field,
+    model_validator,
+)
 
 from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.memory import Memory
@@ -85,8 +91,21 @@ class Review(Record, frozen=True):
         """What approving leaves of the memory: "" if it is contradicted as a whole.
 
         ``None`` if only a part of it is, but the rest cannot be said without it. Then the review
-        can be dismissed, but not approved.
+        can be dismissed, but not approved. A review that is built from JSON says what that says;
+        ``None`` if it says nothing.
         """
-        if self._newer is None or self._remainder is None:
-            return ""
-        return self._remainder(self.content, self._newer)
+        if self._remainder is None:
+            return None
+        return "" if self._newer is None else self._remainder(self.content, self._newer)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _take_remaining(cls, values: object, build: ModelWrapValidatorHandler[Self]) -> Self:
+        """Take over what remains: built anew from its JSON, any review said that nothing does."""
+        review = build(values)
+        if isinstance(values, Mapping) and "remaining" in values:
+            remaining = values["remaining"]
+            if not (remaining is None or isinstance(remaining, str)):
+                raise ValueError("remaining must be a text or null")
+            review.__dict__["remaining"] = remaining
+        return review

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 from conftest import Clock
 
-from agent_memory import AgentMemory, ValidationError
+from agent_memory import AgentMemory, Review, ValidationError
 from agent_memory.extraction.rules.remainders import remainder
 
 State = tuple[set[str], set[tuple[str, str]]]
@@ -136,6 +137,25 @@ def test_a_dismissed_review_says_what_would_have_been_left(
     (review,) = memory.reviews()
     assert memory.dismiss(review.review_id) == review
     assert review.remaining == "I grow figs."
+
+
+def test_a_review_that_is_built_from_json_knows_what_remains(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    """It claimed that approving leaves nothing."""
+    add(memory, clock, "I grow figs and kale.", "I no longer grow kale.")
+    add(memory, clock, "I live in Oslo.", "I moved to Rome.")
+    add(memory, clock, "I sew and draw.", "I no longer sew.")
+    reviews = memory.reviews()
+    assert [each.remaining for each in reviews] == ["I grow figs.", "", None]
+    for review in reviews:
+        text = review.model_dump_json()
+        for again in (Review.model_validate_json(text), Review(**review.model_dump())):
+            assert (again.remaining, again.model_dump_json()) == (review.remaining, text)
+    without = reviews[1].model_dump(exclude={"remaining"})
+    assert Review.model_validate(without).remaining is None
+    with pytest.raises(pydantic.ValidationError, match="a text or null"):
+        Review.model_validate({**without, "remaining": 3})
 
 
 Reviews = list[tuple[int, str | None]]
