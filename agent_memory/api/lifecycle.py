@@ -131,8 +131,9 @@ class LifecycleVerbs(OpenMemory):
         was deleted earlier erases its history. ``filters`` are those of a search, but include
         archived memories unless they say otherwise. Those that ask for nothing but user, run and
         session include deleted ones, and with ``backups`` those that only backups have. A
-        ``user_id`` alone also erases what was stated by hand in that user's graph. An erased memory
-        cannot be brought back; ``delete`` is the ordinary verb that can be undone.
+        ``user_id`` alone also erases what was stated by hand in that user's graph, and the history
+        of memories until others took them over, which stay. An erased memory cannot be brought
+        back; ``delete`` is the ordinary verb that can be undone.
 
         Raises ``MemoryNotFound``, and ``StorageLocked`` while another process reads an older state
         of the file; then nothing is erased.

@@ -8,8 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
+from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.enums import MemoryKind
+from agent_memory.storage.records import RowValues
 from agent_memory.text.normalize import exact_form
+
+CREATED: Final = ("id", *HISTORIC, *USAGE)
+"""The columns of a memory that comes back."""
 
 
 class Change(NamedTuple):
@@ -30,6 +35,19 @@ class Change(NamedTuple):
     def columns(self) -> frozenset[str]:
         """Return the columns that changed."""
         return frozenset({*self.old, *self.new})
+
+
+def reverted(row: RowValues | None, changes: Iterable[Change]) -> RowValues | None:
+    """Return a row as it was before some changes, which are given oldest first."""
+    row = None if row is None else dict(row)
+    for change in reversed(list(changes)):
+        if change.event == "ADD":
+            row = None
+        elif change.event == "DELETE":
+            row = {"id": change.memory_id, **dict.fromkeys(CREATED[1:]), **change.old}
+        elif row is not None:
+            row.update({name: change.old.get(name) for name in change.columns})
+    return row
 
 
 @dataclass(frozen=True)

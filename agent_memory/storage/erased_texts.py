@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
-from agent_memory.storage.change_records import ErasedText, Statement
+from agent_memory.storage.change_records import Change, ErasedText, Statement
 
 
 class ChangedText(NamedTuple):
@@ -60,6 +60,21 @@ def add_change(erased: ErasedText, values: str | None) -> None:
     for name in ("tags", "metadata", "task_metadata"):
         if isinstance(columns.get(name), str):
             erased.strings.update(_strings(_read(columns[name])))
+
+
+def texts_of_changes(changes: Iterable[Change], user_id: str | None) -> ErasedText:
+    """Return all texts in some changes of a user's memories."""
+    erased = ErasedText()
+    for memory_id, of_memory in groupby(changes, key=attrgetter("memory_id")):
+        texts = ErasedText()
+        for change in of_memory:
+            for values in (change.old, change.new):
+                add_change(texts, json.dumps(values))
+        texts.statements.append(
+            Statement(memory_id, frozenset(texts.contents), frozenset({user_id}))
+        )
+        erased.add(texts)
+    return erased
 
 
 def _read(text: str | None) -> object:

@@ -27,10 +27,12 @@ from agent_memory.services.erasure.tombstones import (
     new_key,
     put_in_force,
     remove_rows,
+    start_over,
 )
 from agent_memory.services.unit_of_work import Service
 from agent_memory.storage.change_records import ErasedText, RemovedRows, Tombstone
 from agent_memory.storage.engine import Capability, Engine, require
+from agent_memory.storage.erased_texts import texts_of_changes
 from agent_memory.storage.filters import All, Equals, Filter, filter_of
 from agent_memory.storage.opening import file_storage, open_engine
 
@@ -43,19 +45,19 @@ _OWNER_COLUMNS: Final = frozenset({"user_id", "run_id", "created_by_session"})
 class _Copies:
     """The files beside a store.
 
-    ``own`` are those that support erasing, with the ids that they contain; ``graphs`` those with
-    something that the user stated by hand; ``unreadable`` those that cannot be opened, and why;
-    ``done`` is the result for each.
+    ``own`` are those that support erasing, with the ids that they contain; ``more`` those with
+    something that the user stated by hand, or wrote in what others have by now; ``unreadable``
+    those that cannot be opened, and why; ``done`` is the result for each.
     """
 
     own: dict[Path, set[str]] = field(default_factory=dict)
-    graphs: set[Path] = field(default_factory=set)
+    more: set[Path] = field(default_factory=set)
     unreadable: dict[Path, str] = field(default_factory=dict)
     done: dict[Path, ErasedCopy] = field(default_factory=dict)
 
     def holding(self) -> list[Path]:
-        """Return those that contain any of the ids, or of the user's graph."""
-        return [path for path, known_ids in self.own.items() if known_ids or path in self.graphs]
+        """Return those that contain any of the ids, or more of the user."""
+        return [path for path, known_ids in self.own.items() if known_ids or path in self.more]
 
     def interrupted(self, left: Collection[Path]) -> list[Path]:
         """Return those that contain nothing of it, among the files with something left."""
@@ -213,7 +215,7 @@ class ErasureService(Service):
         if backups:
             require(self._engine, Capability.FILE_BACKUP)
         copies = self._copies(ids, user_id) if backups else _Copies()
-        if not (ids or copies.graphs or _count_by_hand(self._engine, user_id)):
+        if not (ids or copies.more or _has_more(self._engine, user_id, ids)):
             message = "no memory matches: nothing was erased"
             if copies.unreadable:
                 paths = ", ".join(sorted(map(str, copies.unreadable)))
@@ -243,8 +245,8 @@ class ErasureService(Service):
         for path in side_files.copies_of(self._engine.files.path):
             try:
                 known_ids = self._known_in(path, ids)
-                if self._is_graph_in(path, user_id):
-                    copies.graphs.add(path)
+                if self._has_more_in(path, user_id, ids):
+                    copies.more.add(path)
             except (StorageError, ValidationError) as error:
                 copies.unreadable[path] = str(error)
                 continue
@@ -262,12 +264,12 @@ class ErasureService(Service):
         known_ids = self._in_copy(path, lambda copy: copy.erasure.known_ids(ids))
         return None if known_ids is None else set(known_ids)
 
-    def _is_graph_in(self, path: Path, user_id: str | None) -> bool:
-        """Return whether a copy of this agent has something that the user stated by hand."""
+    def _has_more_in(self, path: Path, user_id: str | None, ids: Sequence[str]) -> bool:
+        """Return whether a copy of this agent has more of a user than the memories."""
         if user_id is None or not side_files.is_store(path, self._engine.files.path):
             return False
         with suppress(StorageError):  # a backup from before there was a graph
-            return bool(self._in_copy(path, lambda copy: _count_by_hand(copy, user_id)))
+            return bool(self._in_copy(path, lambda copy: _has_more(copy, user_id, ids)))
         return False
 
     def _stores_beside(self) -> list[Path]:
@@ -334,6 +336,29 @@ def _deleted_ids(engine: Engine, owners: Mapping[str, str]) -> list[str]:
     return list(deleted)
 
 
+def _taken_over(engine: Engine, user_id: str | None, ids: Collection[str]) -> dict[str, int]:
+    """Return the last change of a user's in the history of what others have by now.
+
+    The memory is theirs, or another one under its id; what it was before is the user's.
+    """
+    last: dict[str, int] = {}
+    for change in engine.history.iterate() if user_id is not None else ():
+        if user_id in (change.old.get("user_id"), change.new.get("user_id")):
+            last[change.memory_id] = change.change_id
+    rows = {memory_id: engine.memory_rows.get(memory_id) for memory_id in last.keys() - {*ids}}
+    return {
+        memory_id: last[memory_id]
+        for memory_id, row in rows.items()
+        if row is None or row["user_id"] != user_id
+    }
+
+
+def _has_more(engine: Engine, user_id: str | None, ids: Collection[str]) -> bool:
+    """Return whether a user has something besides memories: by hand, or in what others have."""
+    with engine.read():
+        return bool(_count_by_hand(engine, user_id) or _taken_over(engine, user_id, ids))
+
+
 def _count_by_hand(engine: Engine, user_id: str | None) -> int:
     return 0 if user_id is None else engine.graph_maintenance.count_by_hand(user_id)
 
@@ -397,6 +422,9 @@ def _remove(engine: Engine, erasure: _Erasure) -> RemovedRows:
         if erasure.user_id is not None:
             engine.graph_maintenance.disown(erasure.user_id)
         removed = remove_rows(engine, ids)._replace(by_hand=by_hand)
+        past = start_over(engine, _taken_over(engine, erasure.user_id, ids))
+        removed = removed._replace(changes=removed.changes + len(past))
+        text.add(texts_of_changes(past, erasure.user_id))
         text.strings.update(of_graph - engine.graph_maintenance.texts())
         mark_erased(engine, ids, text.statements, key=erasure.key, now=erasure.now)
         engine.operations.record_irreversible(

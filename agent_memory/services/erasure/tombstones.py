@@ -8,7 +8,7 @@ content has no tombstone any more.
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -24,6 +24,7 @@ from agent_memory.storage.change_records import (
     contradictions,
     hash_of_content,
     hash_of_id,
+    reverted,
 )
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import RowValues
@@ -166,9 +167,7 @@ def purge(engine: Engine, *, session_id: str, now: datetime) -> Purged:
         if not erased and not changed:
             return Purged(0, 0)
         removed = remove_rows(engine, sorted(erased))
-        last = engine.operations.last_number()
-        engine.history.forget(sorted(changed), after=0, until=last)
-        engine.history.insert(_as_added(*entry) for entry in sorted(changed.items()))
+        start_over(engine, dict.fromkeys(sorted(changed), engine.operations.last_number()))
         engine.operations.record_irreversible("erase", session_id=session_id, now=now)
     engine.files.compact()
     return Purged(len(erased) + len(changed), removed.memories)
@@ -195,7 +194,25 @@ def _erased_in(engine: Engine, tombstones: Tombstones) -> tuple[set[str], dict[s
     return erased, changed
 
 
-def _as_added(memory_id: str, row: RowValues) -> Change:
+def start_over(engine: Engine, until: Mapping[str, int]) -> list[Change]:
+    """Remove the changes of memories up to a change of each, and return them.
+
+    The history of a memory that was there then begins with its addition as it was left by that.
+    """
+    removed: list[Change] = []
+    for memory_id, last in until.items():
+        changes = engine.history.of_memory(memory_id)
+        past = [change for change in changes if change.change_id <= last]
+        later = changes[len(past) :]
+        row = reverted(engine.memory_rows.get(memory_id), later)
+        newest = last if row is None else changes[-1].change_id
+        engine.history.forget([memory_id], after=0, until=newest)
+        if row is not None:
+            engine.history.insert([_as_added(past[-1], row), *later])
+        removed += past
+    return removed
+
+
+def _as_added(change: Change, row: RowValues) -> Change:
     values = {name: row[name] for name in HISTORIC if row[name] is not None}
-    moment, session_id = row["updated_at"], row["created_by_session"]
-    return Change(0, memory_id, "ADD", moment, session_id, {}, values)
+    return change._replace(event="ADD", session_id=row["created_by_session"], old={}, new=values)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final, get_args
 
 from agent_memory.errors import ValidationError
-from agent_memory.models.columns import HISTORIC, USAGE
+from agent_memory.models.columns import HISTORIC
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
 from agent_memory.services.review_answers import answered_by, hold, is_shorter
 from agent_memory.services.writing.update import recorded
-from agent_memory.storage.change_records import Change
+from agent_memory.storage.change_records import CREATED, Change, reverted
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Reason, RowValues, read_json
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from agent_memory.models.owner import Owner
 
 _OWNERS: Final = ("user_id", "run_id")
-_CREATED: Final = ("id", *HISTORIC, *USAGE)
 
 
 def undo(
@@ -59,7 +58,7 @@ def undo(
         for memory_id, memory_changes in by_memory.items():
             _refuse_if_changed_since(engine, memory_id, memory_changes)
             row = engine.memory_rows.get(memory_id)
-            target = _reverted(row, memory_changes)
+            target = reverted(row, memory_changes)
             answered = _answered(engine, memory_id, row, target)
             if _set_row(engine, admission, memory_id, target, now=now):
                 changed.append(memory_id)
@@ -117,7 +116,7 @@ def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None
             break
         later.append(change)
     later.reverse()
-    row = _reverted(engine.memory_rows.get(memory_id), later)
+    row = reverted(engine.memory_rows.get(memory_id), later)
     # A deletion is recorded with the version and time: only changes before that count.
     since = list(takewhile(lambda change: change.event != "DELETE", later))
     if row is not None and later:
@@ -246,14 +245,14 @@ def _refuse_if_changed_since(
     changes = engine.history.of_memory(memory_id)
     later = [change for change in changes if change.change_id > undone_changes[-1].change_id]
     row = engine.memory_rows.get(memory_id)
-    left = _reverted(row, later)
-    if values(row) == values(_reverted(left, undone_changes)):
+    left = reverted(row, later)
+    if values(row) == values(reverted(left, undone_changes)):
         return
     others = {name for name in columns if row is None or left is None or row[name] != left[name]}
     builds_upon: Change | None = None
     while values(row) != values(left):
         change = later.pop()
-        row = _reverted(row, [change])
+        row = reverted(row, [change])
         # A change whose values are as they were left may already be undone, and cannot be again.
         if change.event != "UPDATE" or change.columns & others:
             builds_upon = change
@@ -264,19 +263,6 @@ def _refuse_if_changed_since(
             f" {builds_upon.change_id} ({builds_upon.event}): undo that one first",
             undone_changes[0].change_id,
         )
-
-
-def _reverted(row: RowValues | None, changes: Iterable[Change]) -> RowValues | None:
-    """Return a row as it was before some changes, which are given oldest first."""
-    row = None if row is None else dict(row)
-    for change in reversed(list(changes)):
-        if change.event == "ADD":
-            row = None
-        elif change.event == "DELETE":
-            row = {"id": change.memory_id, **dict.fromkeys(_CREATED[1:]), **change.old}
-        elif row is not None:
-            row.update({name: change.old.get(name) for name in change.columns})
-    return row
 
 
 def _set_row(
@@ -321,7 +307,7 @@ def _has_lost_its_text(values: Mapping[str, Any]) -> bool:
 
 def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> None:
     """Insert a deleted memory again, with its row id, and into the scratchpad if it was there."""
-    values = {name: target[name] for name in _CREATED if target.get(name) is not None}
+    values = {name: target[name] for name in CREATED if target.get(name) is not None}
     version = values.get("version")
     values["version"] = version + 1 if isinstance(version, int) else 1
     values["updated_at"] = format_time(now)
@@ -336,7 +322,7 @@ def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> 
         # could not be undone, nor anything before it.
         if _has_lost_its_text(values):
             raise
-        mended = storable_row({**dict.fromkeys(_CREATED), **values}, moment=format_time(now))
+        mended = storable_row({**dict.fromkeys(CREATED), **values}, moment=format_time(now))
         row_id = engine.memory_rows.insert(
             {name: value for name, value in mended.items() if value is not None}
         )

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -202,6 +203,49 @@ def test_who_is_only_in_backups_any_more_is_erased_there(memory: AgentMemory) ->
     assert memory.count() == 1
     with pytest.raises(ValidationError, match="no memory matches"):
         memory.erase(filters={"user_id": "ann"}, backups=True)
+
+
+@pytest.mark.parametrize("backups", [False, True])
+@pytest.mark.file_only("the file is looked through")
+def test_what_a_user_wrote_in_what_others_have_by_now_is_erased(
+    memory: AgentMemory, clock: Clock, backups: bool
+) -> None:
+    """The history of a memory that Ben took over kept Ann's words, as did that of a used id."""
+    moved = memory.store("the Zanzibarian parrot", user_id="ann@example.org")
+    clock.forward(days=1)
+    memory.update(moved, user_id="ben", content="a parrot of Ben's")
+    clock.forward(days=1)
+    middle = clock.now
+    clock.forward(days=1)
+    memory.update(moved, content="a green parrot")
+    gone = memory.store("an owl of the Zanzibarian", user_id="ann@example.org")
+    memory.update(gone, user_id="ben", content="an owl of Ben's")
+    memory.delete(gone)
+    memory.store("the code word is Xylophonist", id="again", user_id="ann@example.org")
+    memory.delete("again")
+    memory.store("a newer note", id="again", user_id="ben")
+    memory.store("what nobody moved", user_id="ben")
+    kept = {each.id: each for each in memory.list_recent(10)}
+    backup = memory.backup()
+    receipt = memory.erase(filters={"user_id": "ann@example.org"}, backups=backups)
+    assert (receipt.ids, receipt.memories, receipt.changes, receipt.clean) == ([], 0, 6, True)
+    assert [copy.found for copy in receipt.backups if copy.path == str(backup)] == [not backups]
+    places = files_of(memory) if backups else [memory.path]
+    for word in ("Zanzibarian", "Xylophonist", "ann@example.org"):
+        assert counted(word, *places) == 0
+    assert {each.id: each for each in memory.list_recent(10)} == kept
+    assert memory.check().problems == []
+    then = memory.get(moved, as_of=middle)
+    assert then is not None
+    assert (then.content, then.user_id) == ("a parrot of Ben's", "ben")
+    assert memory.get(moved, as_of=middle - timedelta(days=1, hours=12)) is None
+    memory.undo(memory.history(gone)[0].change_id)
+    back = memory.get(gone)
+    assert back is not None
+    assert (back.content, back.user_id) == ("an owl of Ben's", "ben")
+    memory.undo(memory.history(moved)[0].change_id)
+    with pytest.raises(ValidationError, match="no memory matches"):
+        memory.erase(filters={"user_id": "ann@example.org"})
 
 
 @pytest.mark.file_only("the backups beside the file are looked through")
@@ -589,6 +633,7 @@ def test_backups_can_be_erased_after_the_store(memory: AgentMemory, erase: Erase
 
 REMOVES_AND_DIES = """
 import os, sys
+from datetime import timedelta
 from pathlib import Path
 from agent_memory.models.times import now_utc
 from agent_memory.services.erasure.service import _Erasure, _remove
