@@ -11,11 +11,12 @@ from agent_memory.text.stems import stems
 def with_remainder(review: Review) -> Review:
     """Let a review read what remains of its memory, when somebody asks."""
     review._remainder = _remainder
-    reasoning = review.reasoning or ""
-    if review._newer is None and reasoning.startswith(ASKED_TO_FORGET):
+    # An erasure clears the reasoning: then nobody knows any more what was to be forgotten.
+    asked = ASKED_TO_FORGET if review.reasoning is None else review.reasoning
+    if review._newer is None and asked.startswith(ASKED_TO_FORGET):
         from agent_memory.extraction.rules.remainders import denial  # noqa: PLC0415 - 30 ms
 
-        review._newer = denial(review.content, reasoning.removeprefix(ASKED_TO_FORGET))
+        review._newer = denial(review.content, asked.removeprefix(ASKED_TO_FORGET))
     return review
 
 

@@ -388,6 +388,19 @@ def test_a_request_to_forget_a_part_leaves_the_rest(
     assert [review.remaining for review in memory.reviews()] == [rest]
 
 
+def test_what_was_to_be_forgotten_is_unknown_after_an_erasure(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    """The reasoning, which named it, was cleared: approving deleted all of the memory."""
+    add(memory, clock, "I like jazz and blues.", "Forget that I like blues.")
+    add(memory, clock, "I play the viola.", "Forget that I play the viola.")
+    memory.erase(memory.store("a secret"))
+    assert [(each.reasoning, each.remaining) for each in memory.reviews()] == [
+        (None, None),
+        (None, ""),
+    ]
+
+
 @pytest.mark.parametrize("in_one", [False, True])
 @pytest.mark.parametrize(
     ("first", "then"),
