@@ -1,6 +1,6 @@
 """Plain records that cross the seam: what tables take and return, the same for every engine."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
@@ -19,6 +19,8 @@ else:  # names in quotes would be compiled, and the first compilation takes a mi
     Centred = EmbeddingModel = Rejection = Review = object
 
 Row = tuple[Any, ...]
+Values = Sequence[Any] | Mapping[str, Any]
+"""The values of a statement: in order, or by name."""
 
 MEMORY_COLUMNS: Final = ("seq", *COLUMNS)
 """The columns of a memory, in the order in which a table returns them."""

@@ -1,7 +1,7 @@
 """What SQLite and PostgreSQL have in common: conditions, and tables, one module each.
 
-Statements here mark their values with ``?``. What an engine writes differently, or alone needs, is
-added by a subclass in the module of that table in its folder.
+Statements here mark their values with ``?``, or ``:name`` if they have names. What an engine writes
+differently, or alone needs, is added by a subclass in the module of that table in its folder.
 """
 
 # No postponed annotations: a NamedTuple would compile each of them, and hooks import this.
@@ -16,6 +16,10 @@ class Table:
 
     def __init__(self, database: "SQLDatabase") -> None:
         self._db = database
+
+    def _among(self, name: str) -> str:
+        """Return the SQL of "is one of these", following a column, for a named value."""
+        return self._db.AMONG.replace("?", f":{name}")
 
 
 class Condition(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-from agent_memory.storage.records import Row
+from agent_memory.storage.records import Row, Values
 
 
 class SQLDatabase(Protocol):
@@ -17,6 +17,11 @@ class SQLDatabase(Protocol):
     GREATEST: str
     LEAST: str
     """The functions that return the greatest and the least of their values, none of them NULL."""
+    LIST: str
+    LIST_ITEMS: str
+    """The functions that aggregate values to a JSON list, and return its items as ``value``."""
+    PADDED: str
+    """The SQL of a number with leading zeros; the number's name is formatted into it."""
     AS_BYTES: str
     """The SQL of the bytes of a text; the text's name is formatted into it."""
     SOURCE_NUMBER: str
@@ -37,17 +42,17 @@ class SQLDatabase(Protocol):
     def savepoint(self) -> AbstractContextManager[None]:
         """Let an error in the body undo what the body did, so that the transaction can go on."""
 
-    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+    def run(self, sql: str, values: Values = ()) -> int:
         """Execute a statement and return the number of rows changed directly, without triggers."""
 
     def run_many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
         """Execute a statement for each of many lists of values."""
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, sql: str, values: Values = ()) -> list[Row]:
         """Return all rows."""
 
-    def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+    def row(self, sql: str, values: Values = ()) -> Row | None:
         """Return the first row, or ``None``."""
 
-    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - any column
+    def value(self, sql: str, values: Values = ()) -> Any:  # noqa: ANN401 - any column
         """Return the first column of the first row, or ``None``."""

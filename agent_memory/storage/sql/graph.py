@@ -6,17 +6,29 @@ views of what is visible.
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final
 
-from agent_memory.models.graph import EntityView
-from agent_memory.storage.graph_rows import ENTITY_VIEW, entities_of_rows, grouped
+from agent_memory.models.graph import EdgeView, EntityView
+from agent_memory.storage import graph_tables
+from agent_memory.storage.change_records import Closing, GraphMoment
+from agent_memory.storage.graph_rows import (
+    EDGE_VIEW,
+    ENTITY_VIEW,
+    edge_of_row,
+    entities_of_rows,
+    grouped,
+    without_twins,
+)
 from agent_memory.storage.records import Row
 from agent_memory.storage.sql import Table
+from agent_memory.storage.sql.database import SQLDatabase
+from agent_memory.storage.sql.run_graph import HOLDS_IN_RUN, RunGraph
 
 _ALL: Final = 2**63 - 1
-_IN_SCOPE: Final = "(CAST(? AS TEXT) IS NULL OR g.user_id = ?)"
+_IN_SCOPE: Final = "(CAST(:user_id AS TEXT) IS NULL OR g.user_id = :user_id)"
 _SELECT_BY_KEY: Final = """
 SELECT id FROM (
   SELECT 0 AS place, seq, id FROM entities
@@ -31,33 +43,91 @@ FROM entity_aliases AS a JOIN entities AS g ON g.id = a.entity_id
 WHERE a.alias_key {{among}} AND {_IN_SCOPE}
 UNION ALL SELECT g.id, lower(trim(g.name)) FROM entities AS g WHERE g.name_key IS NULL
 AND lower(trim(g.name)) {{among}} AND {_IN_SCOPE}"""
-
 _SELECT_BY_HAND: Final = """
 SELECT 1 FROM relationships AS r
 JOIN graph_edges AS g ON g.source_id = r.source_id AND g.relationship = r.relationship
   AND g.target_id = r.target_id AND g.valid_to IS NULL
 JOIN relationships AS o ON o.id = g.id AND o.by_hand = 1
 WHERE r.id = ? LIMIT 1"""
-
-
-class RunGraph(Protocol):
-    """Queries on the graph as the memories of one run state it."""
-
-    def open_edges(
-        self, run_id: str, source_id: str, relationship: str, target_id: str | None
-    ) -> list[Row]:
-        """Return the run's open relationships of an entity: id, target and ``valid_from``."""
-
-    def entities(
-        self, run_id: str, *, user_id: str | None, ids: Sequence[str] | None, agent_id: str
-    ) -> list[EntityView]:
-        """Return the entities that the run mentions, in the order of their first mention."""
+_EXISTED: Final = """(EXISTS (SELECT 1 FROM memories AS m WHERE m.id = {0})
+  OR EXISTS (SELECT 1 FROM history AS h
+    WHERE h.memory_id = {0} AND h.event = 'DELETE' AND h.changed_at > :stamp))"""
+_PAST: Final = f"""(SELECT r.seq, r.id, r.relationship, r.confidence, r.temporal_context,
+  r.valid_from,
+  (SELECT name FROM entities WHERE id = r.source_id) AS source,
+  (SELECT name FROM entities WHERE id = r.target_id) AS target,
+  CASE WHEN r.closed_by IS NULL OR (r.closing_is_undone = 0 AND {_EXISTED.format("r.closed_by")})
+    THEN r.valid_to END AS valid_to,
+  r.user_id, r.run_id, r.created_at, r.updated_at, r.source_id, r.target_id
+  FROM relationships AS r
+  WHERE r.by_hand = 1 OR EXISTS (SELECT 1 FROM relationship_sources AS x
+    WHERE x.relationship_id = r.id AND x.is_undone = 0 AND {_EXISTED.format("x.memory_id")}))"""
+"""The relationships at a time in the past, where a memory deleted later still counts."""
+_AT_ANY: Final = "({0}.source_id {among} OR {0}.target_id {among})"
+_SAME_ENDS: Final = """r.source_id IN (
+  SELECT source_id FROM relationships WHERE id {among})"""
+_CHOSEN_OF_RUN: Final = "EXISTS (SELECT 1 FROM {items}(g.row_ids) AS w WHERE w.value {among})"
+_HOLDS: Final = "g.valid_from <= :stamp AND (g.valid_to IS NULL OR g.valid_to > :stamp)"
+_SELECT_BETWEEN: Final = f"""
+SELECT id, other FROM (
+  SELECT g.seq, g.id, g.target_id AS other FROM {{edges}} AS g
+  WHERE g.source_id = :entity_id AND g.target_id {{among}} AND {_IN_SCOPE} AND {{condition}}
+  UNION ALL SELECT g.seq, g.id, g.source_id FROM {{edges}} AS g
+  WHERE g.target_id = :entity_id AND g.source_id {{among}} AND {_IN_SCOPE} AND {{condition}})
+  AS joining
+ORDER BY seq LIMIT 1"""
+_RUN: Final = "(SELECT run_id FROM memories WHERE id = {0})"
+_RUN_OF_STATEMENT: Final = _RUN.format("memory_id")
+_TWINS: Final = """(SELECT o.id FROM relationships AS r JOIN relationships AS o
+  ON o.source_id = r.source_id AND o.relationship = r.relationship AND o.target_id = r.target_id
+  WHERE r.id = :edge_id)"""
+"""The rows that say the same as a relationship: one was hidden when another was added."""
+_CLOSE_EDGE: Final = f"""
+UPDATE relationships SET valid_to = {{greatest}}(valid_from, :at), closed_by = :memory_id,
+  closing_change_id = :change_id, closing_is_undone = 0, updated_at = :now
+WHERE id IN (SELECT id FROM graph_edges WHERE id IN {_TWINS} AND valid_to IS NULL)"""
+# Only statements that hold according to their own run.
+_CLOSE_STATEMENTS: Final = f"""
+UPDATE relationship_sources SET valid_to = {{greatest}}(valid_from, :at), closed_by = :memory_id,
+  closing_change_id = :change_id, closing_is_undone = 0,
+  updated_at = CASE WHEN CAST(:memory_id AS TEXT) IS NULL
+    OR {_RUN_OF_STATEMENT} IS NOT DISTINCT FROM {_RUN.format(":memory_id")}
+    THEN :now ELSE updated_at END
+WHERE relationship_id IN {_TWINS} AND (valid_to IS NULL OR closing_is_undone = 1
+  OR (closed_by IS NOT NULL AND (NOT EXISTS (SELECT 1 FROM memories WHERE id = closed_by)
+    OR {_RUN.format("closed_by")} IS DISTINCT FROM {_RUN_OF_STATEMENT})))
+AND ({{which}})"""
+_SAID_AGAIN: Final = {
+    "entity": """
+  type = coalesce(excluded.type, CASE x.is_undone WHEN 0 THEN x.type END),
+  confidence = coalesce(excluded.confidence, CASE x.is_undone WHEN 0 THEN x.confidence END),
+  updated_at = CASE WHEN coalesce(excluded.type, x.type) IS NOT DISTINCT FROM x.type
+    AND coalesce(excluded.confidence, x.confidence) IS NOT DISTINCT FROM x.confidence
+    THEN x.updated_at ELSE excluded.updated_at END,""",
+    "relationship": """
+  confidence = CASE x.is_undone WHEN 0 THEN {greatest}(x.confidence, excluded.confidence)
+    ELSE excluded.confidence END,
+  temporal_context = coalesce(
+    excluded.temporal_context, CASE x.is_undone WHEN 0 THEN x.temporal_context END),
+  valid_from = CASE x.is_undone WHEN 0 THEN {least}(x.valid_from, excluded.valid_from)
+    ELSE excluded.valid_from END,
+  valid_to = excluded.valid_to, closed_by = NULL, closing_change_id = NULL, closing_is_undone = 0,
+  updated_at = excluded.updated_at,""",
+}
+"""How a memory's statement changes when it is repeated; one that was undone is made afresh."""
 
 
 class GraphTable(Table):
     """The tables of the graph: entities, relationships, and their sources."""
 
-    _runs: RunGraph
+    _REACHED: ClassVar[str]
+    """The query for entities and their distances, of the relationships ``{edges}``."""
+    _SOURCE_KEY: ClassVar[str]
+    """The unique columns of the table of the sources of a ``{kind}``."""
+
+    def __init__(self, database: SQLDatabase) -> None:
+        super().__init__(database)
+        self._runs = RunGraph(database)
 
     @property
     @abstractmethod
@@ -88,8 +158,9 @@ ORDER BY kind DESC, place""")
 
     def find_all(self, keys: Sequence[str], user_id: str | None) -> dict[str, str]:
         key_of_id: dict[str, str] = {}
-        values = (self._db.listed(keys), user_id, user_id) * 3
-        for entity_id, key in self._db.rows(_SELECT_BY_KEYS.format(among=self._db.AMONG), values):
+        sql = _SELECT_BY_KEYS.format(among=self._among("keys"))
+        values = {"keys": self._db.listed(keys), "user_id": user_id}
+        for entity_id, key in self._db.rows(sql, values):
             key_of_id.setdefault(entity_id, key)
         return key_of_id
 
@@ -144,16 +215,21 @@ VALUES (?, ?, ?, ?)"""
             known = [view.id for view in of_run]
             of_run = of_run[known.index(after) + 1 if after in known else 0 :]
             return of_run if limit < 0 else of_run[:limit]
-        conditions: dict[str, tuple[object, ...]] = {_IN_SCOPE: (user_id, user_id)}
+        conditions = [_IN_SCOPE]
         if ids is not None:
-            conditions[f"g.id {self._db.AMONG}"] = (self._db.listed(ids),)
+            conditions.append(f"g.id {self._among('ids')}")
         if after is not None:
-            conditions["g.seq > (SELECT seq FROM entities WHERE id = ?)"] = (after,)
+            conditions.append("g.seq > (SELECT seq FROM entities WHERE id = :after)")
         sql = f"""SELECT {", ".join(ENTITY_VIEW)}
 FROM {"entities" if out_of_sight else "graph_entities"} AS g
-WHERE {" AND ".join(conditions)} ORDER BY g.seq LIMIT ?"""
-        values = [value for asked in conditions.values() for value in asked]
-        rows = self._db.rows(sql, (*values, _ALL if limit < 0 else limit))
+WHERE {" AND ".join(conditions)} ORDER BY g.seq LIMIT :limit"""
+        values = {
+            "user_id": user_id,
+            "ids": self._db.listed(ids or ()),
+            "after": after,
+            "limit": _ALL if limit < 0 else limit,
+        }
+        rows = self._db.rows(sql, values)
         entity_ids = [row[0] for row in rows]
         return entities_of_rows(
             rows,
@@ -179,6 +255,74 @@ AND x.{kind}_id {self._db.AMONG} ORDER BY x.{self._db.SOURCE_NUMBER}"""
         return grouped(self._db.rows(sql, (self._db.listed(ids),)) if ids else ())
 
     # Relationships -------------------------------------------------------------------------------
+    def edges(
+        self,
+        when: GraphMoment,
+        *,
+        among: Sequence[str] | None = None,
+        ids: Sequence[str] | None = None,
+        include_closed: bool = False,
+        at_any_time: bool = False,
+        limit: int = -1,
+    ) -> list[EdgeView]:
+        is_of_run, is_one_of = when.run_id is not None, self._among("listed")
+        conditions = [_IN_SCOPE]
+        if not at_any_time:
+            conditions.append("g.valid_from <= :stamp" if include_closed else _HOLDS)
+        if ids is not None:
+            of_run = _CHOSEN_OF_RUN.format(items=self._db.LIST_ITEMS, among=is_one_of)
+            conditions.append(of_run if is_of_run else f"g.id {is_one_of}")
+        elif among is not None:
+            conditions.append(_AT_ANY.format("g", among=is_one_of))
+        begin, columns, edges = "", ", ".join(EDGE_VIEW), _edges(when)
+        if is_of_run:
+            narrowing = _SAME_ENDS if ids is not None else _AT_ANY if among else "true"
+            begin = f"WITH {self._runs.edges(narrowing.format('r', among=is_one_of))}"
+            columns, edges = self._runs.edge_columns(), "run_edges"
+        sql = f"""{begin} SELECT {columns} FROM {edges} AS g
+WHERE {" AND ".join(conditions)} ORDER BY g.seq LIMIT :limit"""
+        values = {
+            **_values(when),
+            "listed": self._db.listed((among if ids is None else ids) or ()),
+            "limit": _ALL if limit < 0 else limit,
+        }
+        # A relationship of a missing entity, as another program can leave it, is up to `check`.
+        rows = [row for row in self._db.rows(sql, values) if None not in (row[1], row[3])]
+        own = self._agent_id
+        if is_of_run:
+            return [
+                edge_of_row(row[:-1], agent_id=own, sources=json.loads(row[-1] or "[]"))
+                for row in rows
+            ]
+        sources = self._sources("relationship", [row[0] for row in rows])
+        views = [edge_of_row(row, agent_id=own, sources=sources.get(row[0], ())) for row in rows]
+        return views if include_closed or at_any_time else without_twins(views)
+
+    def reached(
+        self, when: GraphMoment, start: Sequence[str], depth: int
+    ) -> tuple[dict[str, int], bool]:
+        sql = self._REACHED.format(
+            edges=_edges(when),
+            condition=f"{_IN_SCOPE} AND {_condition(when)}",
+            limit=graph_tables.MOST_REACHED + 1,
+        )
+        values = {**_values(when), "start": self._db.listed(start), "depth": depth}
+        rows = self._db.rows(sql, values)
+        distances: dict[str, int] = {}
+        for entity_id, distance in rows:
+            distances.setdefault(entity_id, distance)
+        return distances, len(rows) > graph_tables.MOST_REACHED
+
+    def edge_between(
+        self, when: GraphMoment, entity_id: str, others: Sequence[str]
+    ) -> tuple[str, str] | None:
+        sql = _SELECT_BETWEEN.format(
+            edges=_edges(when), among=self._among("others"), condition=_condition(when)
+        )
+        values = {**_values(when), "entity_id": entity_id, "others": self._db.listed(others)}
+        row = self._db.row(sql, values)
+        return None if row is None else (str(row[0]), str(row[1]))
+
     def open_edges(
         self,
         source_id: str,
@@ -222,3 +366,56 @@ temporal_context = coalesce(?, temporal_context) WHERE id = ?"""
 FROM memories WHERE id {self._db.AMONG}"""
         rows = self._db.rows(sql, (self._db.listed(memory_ids),))
         return {row[0]: row[1:] for row in rows}
+
+    # Statements of memories ----------------------------------------------------------------------
+    def close_edge(self, edge_id: str, closing: Closing, *, but_in_runs: Sequence[str]) -> None:
+        sql = _CLOSE_EDGE.format(greatest=self._db.GREATEST)
+        self._db.run(sql, {**closing._asdict(), "edge_id": edge_id})
+        others = f"{_RUN_OF_STATEMENT} IS NULL OR NOT {_RUN_OF_STATEMENT} {self._among('runs')}"
+        self._close_statements(edge_id, closing, others, runs=self._db.listed(but_in_runs))
+
+    def close_in_run(self, edge_id: str, closing: Closing, run_id: str) -> None:
+        self._close_statements(edge_id, closing, f"{_RUN_OF_STATEMENT} = :run_id", run_id=run_id)
+
+    def _close_statements(
+        self, edge_id: str, closing: Closing, which: str, **values: object
+    ) -> None:
+        sql = _CLOSE_STATEMENTS.format(greatest=self._db.GREATEST, which=which)
+        self._db.run(sql, {**closing._asdict(), "edge_id": edge_id, **values})
+
+    def add_source(
+        self,
+        kind: str,
+        graph_id: str,
+        memory_id: str,
+        change_id: int | None,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
+        columns = {
+            f"{kind}_id": graph_id,
+            "memory_id": memory_id,
+            "change_id": change_id,
+            **(values or {}),
+        }
+        again = _SAID_AGAIN[kind].format(greatest=self._db.GREATEST, least=self._db.LEAST)
+        sql = f"""INSERT INTO {kind}_sources AS x ({", ".join(columns)})
+VALUES ({", ".join("?" * len(columns))})
+ON CONFLICT ({self._SOURCE_KEY.format(kind=kind)}) DO UPDATE SET {again if values else ""}
+  change_id = CASE x.is_undone WHEN 0 THEN x.change_id ELSE excluded.change_id END, is_undone = 0"""
+        self._db.run(sql, tuple(columns.values()))
+
+
+def _edges(when: GraphMoment) -> str:
+    """Return the table to read relationships from; for a run all, which ``_condition`` narrows."""
+    if when.run_id is not None:
+        return "relationships"
+    return _PAST if when.is_past else "graph_edges"
+
+
+def _condition(when: GraphMoment) -> str:
+    """Return the condition that a row of ``_edges`` holds at the moment."""
+    return _HOLDS if when.run_id is None else HOLDS_IN_RUN
+
+
+def _values(when: GraphMoment) -> dict[str, Any]:
+    return {"stamp": when.stamp, "user_id": when.user_id, "run_id": when.run_id}

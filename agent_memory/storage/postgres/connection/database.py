@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -28,11 +29,12 @@ from agent_memory.storage.postgres.connection.error_translation import (
 )
 from agent_memory.storage.postgres.connection.pool import Connection, PoolLease, SharedPool
 from agent_memory.storage.postgres.connection.replica import Replica
-from agent_memory.storage.records import Row
+from agent_memory.storage.records import Row, Values
 
 Value = TypeVar("Value")
-Values = Sequence[Any] | Mapping[str, Any]
 
+_NAME: Final = re.compile(r"(?<![:\w]):(\w+)")
+"""A named value in a statement for both engines; two colons are a cast."""
 _LOCK_SECONDS: Final = 30
 """How long a write waits for another of the same agent."""
 _ASIDE_SECONDS: Final = 5
@@ -402,6 +404,9 @@ class Database:
     AMONG = "= ANY (?)"
     GREATEST = "greatest"
     LEAST = "least"
+    LIST = "json_agg"
+    LIST_ITEMS = "json_array_elements_text"
+    PADDED = "lpad({}::text, 20, '0')"
     AS_BYTES = "convert_to({}, 'UTF8')"
     SOURCE_NUMBER = "seq"
     ROW_KEY = "agent_id, seq"
@@ -507,5 +512,7 @@ class Database:
 
 
 def _marked(sql: str, values: object) -> str:
-    """Return a statement with psycopg's placeholders; statements for both engines have ``?``."""
-    return sql if "%" in sql or not values else sql.replace("?", "%s")
+    """Return a statement with psycopg's placeholders; others have ``?`` or ``:name``."""
+    if "%" in sql or not values:
+        return sql
+    return _NAME.sub(r"%(\1)s", sql) if isinstance(values, Mapping) else sql.replace("?", "%s")

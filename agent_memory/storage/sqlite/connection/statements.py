@@ -12,7 +12,7 @@ import apsw
 
 from agent_memory.models.fields import to_json
 from agent_memory.storage.in_memory import tokenizer
-from agent_memory.storage.records import Row
+from agent_memory.storage.records import Row, Values
 from agent_memory.storage.sqlite.connection.introspection import damage
 from agent_memory.text.encoding import decode_text
 
@@ -89,6 +89,9 @@ class Statements(ABC):
     AMONG = "IN (SELECT value FROM json_each(?))"
     GREATEST = "max"
     LEAST = "min"
+    LIST = "json_group_array"
+    LIST_ITEMS = "json_each"
+    PADDED = "printf('%020d', {})"
     AS_BYTES = "CAST({} AS BLOB)"
     SOURCE_NUMBER = "rowid"
     ROW_KEY = "seq"
@@ -102,7 +105,7 @@ class Statements(ABC):
         """Let an error in the body undo a statement in it, which SQLite does by itself."""
         return nullcontext()
 
-    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+    def run(self, sql: str, values: Values = ()) -> int:
         """Execute a statement and return the number of rows changed directly, without triggers."""
         with self._statement() as connection:
             connection.execute(sql, values)
@@ -113,7 +116,7 @@ class Statements(ABC):
         with self._statement() as connection:
             connection.executemany(sql, values)
 
-    def rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+    def rows(self, sql: str, values: Values = ()) -> list[Row]:
         """Return all rows.
 
         A text that is not UTF-8 does not prevent reading: ``decode_text`` decodes it.
@@ -124,7 +127,7 @@ class Statements(ABC):
             except UnicodeDecodeError:
                 return list(_decoded_rows(connection, sql, values))
 
-    def row(self, sql: str, values: Sequence[Any] = ()) -> Row | None:
+    def row(self, sql: str, values: Values = ()) -> Row | None:
         """Return the first row, or ``None``."""
         with self._statement() as connection:
             try:
@@ -133,7 +136,7 @@ class Statements(ABC):
                 row = next(_decoded_rows(connection, sql, values))
             return None if row is None else tuple(row)
 
-    def value(self, sql: str, values: Sequence[Any] = ()) -> Any:  # noqa: ANN401 - any column
+    def value(self, sql: str, values: Values = ()) -> Any:  # noqa: ANN401 - any column
         """Return the first column of the first row, or ``None``."""
         row = self.row(sql, values)
         return row[0] if row else None
@@ -154,7 +157,7 @@ class Statements(ABC):
             return tokenizer.tokenize(connection, texts)
 
 
-def _decoded_rows(connection: apsw.Connection, sql: str, values: Sequence[Any]) -> Iterator[Row]:
+def _decoded_rows(connection: apsw.Connection, sql: str, values: Values) -> Iterator[Row]:
     """Yield the rows of a query in which a text is not UTF-8.
 
     SQLite accepts any bytes as text, but APSW decodes only UTF-8. So the query is run again for the
