@@ -21,6 +21,10 @@ class Table:
         """Return the SQL of "is one of these", following a column, for a named value."""
         return self._db.AMONG.replace("?", f":{name}")
 
+    def _bytes(self, *texts: str) -> str:
+        """Return the SQL of some texts, separated by commas, that reads them as bytes."""
+        return ", ".join(map(self._db.AS_BYTES.format, texts))
+
 
 class Condition(NamedTuple):
     """A filter compiled by an engine: SQL on ``m``, and the values for its placeholders."""
