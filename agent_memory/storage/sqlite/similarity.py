@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from agent_memory.models.fields import to_json
 from agent_memory.storage import similar_texts
 from agent_memory.storage.change_records import DuplicateQuery
+from agent_memory.storage.sql.fingerprints import decoded
 from agent_memory.storage.sqlite.keyword_index import KeywordIndex
 from agent_memory.storage.sqlite.tables import Table
-from agent_memory.storage.sqlite.tables.fingerprints import decoded
 
 if TYPE_CHECKING:
     from agent_memory.models.duplicate import Duplicate
