@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar, Final
 
-from agent_memory.models.embedding_rows import EmbeddingModel, PendingText
+from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, QueuedMemory
 from agent_memory.models.times import format_time
-from agent_memory.storage.quantization import Quantized, text_hash
+from agent_memory.storage.quantization import Quantized, hash_of, text_hash
 from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sql import Table
 
+_ALL: Final = 2**63 - 1
 _SELECT_MODELS: Final = f"""
 SELECT {", ".join(EmbeddingModel._fields)} FROM embedding_models ORDER BY state"""
 _INSERT_MODEL: Final = """
@@ -34,6 +35,10 @@ _ITERATE: Final = """
 SELECT m.seq, m.id, e.text_hash, e.scale, e.vector
 FROM memories AS m CROSS JOIN embeddings AS e
 WHERE e.seq = m.seq AND e.model_id = ? AND m.seq > ? ORDER BY m.seq LIMIT ?"""
+_SELECT_QUEUED: Final = """
+SELECT q.seq, {content}, m.archived, q.refused_hash
+FROM embedding_queue AS q LEFT JOIN memories AS m ON m.seq = q.seq
+WHERE q.seq > ? ORDER BY q.seq LIMIT ?"""
 # CROSS JOIN: from the queue to its memories, not through all memories if it is empty.
 _COUNT_QUEUED: Final = """
 SELECT count(*) FROM embedding_queue AS q CROSS JOIN memories AS m WHERE m.seq = q.seq"""
@@ -44,6 +49,8 @@ _COUNT_WITHOUT: Final = f"""
 SELECT count(*), coalesce(sum(octet_length(m.content)), 0) {_WITHOUT_VECTOR}"""
 _QUEUE_MISSING: Final = f"""
 INSERT INTO embedding_queue (seq) SELECT m.seq {_WITHOUT_VECTOR} ON CONFLICT DO NOTHING"""
+_SELECT_WITHOUT: Final = f"""
+SELECT m.seq, {{content}} {_WITHOUT_VECTOR} AND m.seq > ? ORDER BY m.seq LIMIT ?"""
 _COUNT_FORGOTTEN: Final = f"""
 SELECT count(*) {_WITHOUT_VECTOR}
   AND NOT EXISTS (SELECT 1 FROM embedding_queue AS q WHERE q.seq = m.seq)"""
@@ -152,6 +159,30 @@ ORDER BY {self._NUMBER} DESC LIMIT ?"""
     def count_queued(self) -> int:
         return int(self._db.value(_COUNT_QUEUED))
 
+    def queued_memories(self, *, after: int, limit: int) -> list[QueuedMemory]:
+        sql = _SELECT_QUEUED.format(content=self._bytes("m.content"))
+        rows = self._db.rows(sql, (after, _ALL if limit < 0 else limit))
+        return [
+            QueuedMemory(
+                row_id=row_id,
+                text=_readable(content),
+                is_gone=content is None,
+                is_archived=bool(archived),
+                is_refused=content is not None and refused == hash_of(content),
+            )
+            for row_id, content, archived, refused in rows
+        ]
+
+    def texts_without_vector(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
+        sql = _SELECT_WITHOUT.format(content=self._bytes("m.content"))
+        while rows := self._db.rows(sql, (model_id, after, limit)):
+            after = page_end(rows[-1][0], after=after)
+            texts = [(row_id, _readable(content)) for row_id, content in rows]
+            pending = [PendingText(row_id, text) for row_id, text in texts if text is not None]
+            if pending:
+                return pending
+        return []
+
     def dequeue(self, row_ids: Iterable[int]) -> None:
         sql = f"DELETE FROM embedding_queue WHERE seq {self._db.AMONG}"
         self._db.run(sql, (self._db.listed(row_ids),))
@@ -197,3 +228,11 @@ ORDER BY {self._NUMBER} DESC LIMIT ?"""
         sql = f"DELETE FROM embeddings WHERE model_id = ? AND seq {self._db.AMONG}"
         self._db.run(sql, (model_id, self._db.listed(rows)))
         self._db.run_many(_QUEUE, [(row_id,) for row_id in rows])
+
+
+def _readable(content: bytes | None) -> str | None:
+    """Return a text if it is valid: another program can store bytes that are not UTF-8."""
+    try:
+        return None if content is None else content.decode()
+    except UnicodeDecodeError:
+        return None

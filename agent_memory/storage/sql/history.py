@@ -36,9 +36,20 @@ class HistoryTable(Table):
 
     _KEEP_REVIEWS: ClassVar[str]
     _FORGET_REVIEWS: ClassVar[str]
+    _SELECT_LAST_OF: ClassVar[str]
+    """The query for the newest change of the memories of a user, or of one of their runs."""
 
     def last_change(self) -> int:
         return int(self._db.value("SELECT max(change_id) FROM history") or 0)
+
+    def last_change_of(self, user_id: str, run_id: str | None) -> int:
+        """Return the newest change of the memories of a user, or of one of their runs, or 0.
+
+        Deleted memories count for the user whom they were about when they were deleted.
+        """
+        return int(
+            self._db.value(self._SELECT_LAST_OF, {"user_id": user_id, "run_id": run_id}) or 0
+        )
 
     def sign(self, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
         values = (session_id, format_time(now), since, memory_id)
@@ -57,6 +68,16 @@ class HistoryTable(Table):
         while rows := self._db.rows(sql, (after, page)):
             yield from map(change_of_row, rows)
             after = page_end(rows[-1][0], after=after)
+
+    def texts(self, *, page: int = 1_000) -> Iterator[list[str]]:
+        values = ("coalesce(old_values, '{}')", "coalesce(new_values, '{}')")
+        sql = f"""SELECT change_id, {self._bytes("memory_id", *values)} FROM history
+WHERE change_id > ? ORDER BY change_id LIMIT ?"""
+        last = BEFORE_ALL
+        while rows := self._db.rows(sql, (last, page)):
+            for _, *columns in rows:
+                yield [column.decode(errors="replace") for column in columns]
+            last = page_end(rows[-1][0], after=last)
 
     def between(self, first: int, last: int) -> list[Change]:
         sql = f"{_SELECT} WHERE change_id BETWEEN ? AND ? ORDER BY change_id"

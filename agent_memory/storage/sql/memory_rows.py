@@ -19,6 +19,10 @@ from agent_memory.storage.sql import Table
 from agent_memory.storage.sql.history import HistoryTable
 
 _COLUMNS: Final = ("seq", "id", *HISTORIC, *USAGE)
+_SEARCHED: Final = (
+    "m.id", "m.content", "m.tags", "m.metadata", "coalesce(m.task_metadata, '{}')",
+)  # fmt: skip
+_PAGE: Final = 1_000
 _SELECT: Final = f"SELECT {', '.join(_COLUMNS)} FROM memories"
 _SELECT_REVIEWS: Final = """
 SELECT m.id, r.replaced_by, r.confidence, r.reasoning, r.proposed_at, r.session_id
@@ -33,6 +37,8 @@ class MemoryRowTable(Table):
 
     _SELECT_NAMES: ClassVar[str]
     """The query for the names of the table's columns."""
+    _SELECT_TEXTS: ClassVar[str]
+    """The query for the ``{texts}`` of a page of the rows that may contain a word."""
     _HISTORY: ClassVar[type[HistoryTable]]
 
     def foreign_columns(self) -> list[str]:
@@ -109,3 +115,18 @@ WHERE archived IS DISTINCT FROM ? AND id {self._db.AMONG}"""
   max(updated_at), coalesce(max(last_accessed), max(updated_at))) FROM memories"""
         moment = self._db.value(sql)
         return None if moment is None else str(moment)
+
+    def texts_with(self, word: str) -> Iterator[list[str]]:
+        """Yield id, content, tags, metadata and task metadata of the rows that may hold a word.
+
+        The word is in lower case; ``""`` yields all rows, including archived memories. JSON columns
+        are yielded as text; bytes that are not UTF-8 are replaced.
+        """
+        sql = self._SELECT_TEXTS.format(texts=self._bytes(*_SEARCHED))
+        after = BEFORE_ALL
+        while rows := self._db.rows(sql, {"after": after, "word": word, "page": _PAGE}):
+            for _, *columns in rows:
+                yield [column.decode(errors="replace") for column in columns]
+            if len(rows) < _PAGE:
+                return
+            after = page_end(rows[-1][0], after=after)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, QueuedMemory
+from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.storage.centering import Centred
 from agent_memory.storage.in_memory.cosines import Cosines
 from agent_memory.storage.postgres.connection import Database
@@ -14,14 +14,6 @@ from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sql import embeddings
 
 _PAGE: Final = 1_000
-_SELECT_QUEUED: Final = """
-SELECT q.seq, m.content, m.archived, q.refused_hash
-FROM embedding_queue AS q LEFT JOIN memories AS m USING (agent_id, seq)
-WHERE q.seq > %s ORDER BY q.seq LIMIT %s"""
-_SELECT_WITHOUT: Final = """
-SELECT m.seq, m.content FROM memories AS m WHERE m.seq > %s
-  AND NOT EXISTS (SELECT 1 FROM embeddings AS e WHERE e.model_id = %s AND e.seq = m.seq)
-ORDER BY m.seq LIMIT %s"""
 _DEQUEUE_ERASED: Final = """
 DELETE FROM embedding_queue AS q
 WHERE NOT EXISTS (SELECT 1 FROM memories AS m WHERE m.agent_id = q.agent_id AND m.seq = q.seq)"""
@@ -63,26 +55,9 @@ class EmbeddingTable(embeddings.EmbeddingTable):
         return [(row_id, vector) for row_id, vector in self._db.rows(_SELECT_TO_INDEX, values)]
 
     # The queue -----------------------------------------------------------------------------------
-    def queued_memories(self, *, after: int, limit: int) -> list[QueuedMemory]:
-        rows = self._db.rows(_SELECT_QUEUED, (after, None if limit < 0 else limit))
-        return [
-            QueuedMemory(
-                row_id=row_id,
-                text=content,
-                is_gone=content is None,
-                is_archived=bool(archived),
-                is_refused=content is not None and refused == text_hash(content),
-            )
-            for row_id, content, archived, refused in rows
-        ]
-
     def dequeue_erased(self) -> None:
         """Remove memories that no longer exist from the queue."""
         self._db.run(_DEQUEUE_ERASED)
-
-    def texts_without_vector(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
-        rows = self._db.rows(_SELECT_WITHOUT, (after, model_id, limit))
-        return [PendingText(row_id, text) for row_id, text in rows]
 
     # Nearness ------------------------------------------------------------------------------------
     def cosines(

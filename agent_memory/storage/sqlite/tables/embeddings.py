@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Final
 
-from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, QueuedMemory
+from agent_memory.models.embedding_rows import EmbeddingModel
 from agent_memory.models.fields import to_json
 from agent_memory.storage.centering import Centred
 from agent_memory.storage.quantization import cosine, hash_of
@@ -15,15 +15,6 @@ from agent_memory.storage.sql import Condition, embeddings
 from agent_memory.storage.sqlite.connection import Database
 
 _PAGE: Final = 1_000
-_SELECT_QUEUED: Final = """
-SELECT q.seq, CAST(m.content AS BLOB), m.archived, q.refused_hash
-FROM embedding_queue AS q LEFT JOIN memories AS m USING (seq)
-WHERE q.seq > ? ORDER BY q.seq LIMIT ?"""
-_SELECT_WITHOUT: Final = """
-SELECT m.seq, CAST(m.content AS BLOB) FROM memories AS m
-WHERE m.seq > ? AND NOT EXISTS
-  (SELECT 1 FROM embeddings AS e WHERE e.model_id = ? AND e.seq = m.seq)
-ORDER BY m.seq LIMIT ?"""
 # The plus sign keeps SQLite from sorting all vectors of the model for each page.
 _SELECT_EVERYTHING: Final = """
 SELECT e.embedding_id, e.seq, m.id, CAST(m.content AS BLOB), e.text_hash,
@@ -104,28 +95,6 @@ class EmbeddingTable(embeddings.EmbeddingTable):
             (model.model_id, after, model.dimensions, limit),
         )
 
-    # The queue -----------------------------------------------------------------------------------
-    def queued_memories(self, *, after: int, limit: int) -> list[QueuedMemory]:
-        return [
-            QueuedMemory(
-                row_id=row_id,
-                text=_readable(content),
-                is_gone=content is None,
-                is_archived=bool(archived),
-                is_refused=content is not None and refused == hash_of(content),
-            )
-            for row_id, content, archived, refused in self._db.rows(_SELECT_QUEUED, (after, limit))
-        ]
-
-    def texts_without_vector(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
-        while rows := self._db.rows(_SELECT_WITHOUT, (after, model_id, limit)):
-            after = page_end(rows[-1][0], after=after)
-            texts = [(row_id, _readable(content)) for row_id, content in rows]
-            pending = [PendingText(row_id, text) for row_id, text in texts if text is not None]
-            if pending:
-                return pending
-        return []
-
     # Nearness ------------------------------------------------------------------------------------
     def cosines(
         self, model_id: int, row_ids: Sequence[int], query: bytes | Centred
@@ -190,14 +159,6 @@ class EmbeddingTable(embeddings.EmbeddingTable):
                     faults.append((row_id, fault))
             after = page_end(rows[-1][0], after=after)
         return faults
-
-
-def _readable(content: bytes | None) -> str | None:
-    """Return a text if it is valid: another program can store bytes that are not UTF-8."""
-    try:
-        return None if content is None else content.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 def _fault(row: Sequence[object], dimensions: int) -> str | None:

@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 
 from agent_memory.models.columns import HISTORIC, JSON_COLUMNS
-from agent_memory.storage.records import BEFORE_ALL, page_end
 from agent_memory.storage.sql import history
-
-_SELECT_LAST_OF: Final = """
-SELECT h.change_id FROM history AS h LEFT JOIN memories AS m ON m.id = h.memory_id
-WHERE CASE WHEN m.id IS NOT NULL THEN m.user_id = ?1 AND (?2 IS NULL OR m.run_id = ?2)
-  WHEN h.event = 'DELETE' AND json_valid(h.old_values) THEN h.old_values ->> 'user_id' = ?1
-    AND (?2 IS NULL OR h.old_values ->> 'run_id' = ?2) END
-ORDER BY h.change_id DESC LIMIT 1"""
-_SELECT_TEXTS: Final = """
-SELECT change_id, CAST(memory_id AS BLOB), CAST(coalesce(old_values, '{}') AS BLOB),
-  CAST(coalesce(new_values, '{}') AS BLOB)
-FROM history WHERE change_id > ? ORDER BY change_id LIMIT ?"""
 
 _BEGIN_ALL: Final = """
 INSERT INTO history (memory_id, event, changed_at, session_id, new_values)
@@ -45,24 +32,17 @@ WHERE change_id = (SELECT max(change_id) FROM history WHERE memory_id = ?) AND e
 UPDATE history SET old_values = json_remove(old_values, '$.reviews')
 WHERE event = 'DELETE' AND CASE WHEN json_valid(old_values)
   THEN json_type(old_values, '$.reviews') IS NOT NULL END"""
+    _SELECT_LAST_OF = """
+SELECT h.change_id FROM history AS h LEFT JOIN memories AS m ON m.id = h.memory_id
+WHERE CASE WHEN m.id IS NOT NULL
+  THEN m.user_id = :user_id AND (:run_id IS NULL OR m.run_id = :run_id)
+  WHEN h.event = 'DELETE' AND json_valid(h.old_values) THEN h.old_values ->> 'user_id' = :user_id
+    AND (:run_id IS NULL OR h.old_values ->> 'run_id' = :run_id) END
+ORDER BY h.change_id DESC LIMIT 1"""
 
     def begin_all(self) -> None:
         """Begin the history of memories that have none, because they are older than the table."""
         self._db.run(_BEGIN_ALL.format(added_values()))
-
-    def last_change_of(self, user_id: str, run_id: str | None) -> int:
-        """Return the newest change of the memories of a user, or of one of their runs, or 0.
-
-        Deleted memories count for the user whom they were about when they were deleted.
-        """
-        return int(self._db.value(_SELECT_LAST_OF, (user_id, run_id)) or 0)
-
-    def texts(self, *, page: int = 1_000) -> Iterator[list[str]]:
-        last = BEFORE_ALL
-        while rows := self._db.rows(_SELECT_TEXTS, (last, page)):
-            for _, *columns in rows:
-                yield [column.decode(errors="replace") for column in columns]
-            last = page_end(rows[-1][0], after=last)
 
 
 class OperationTable(history.OperationTable):
