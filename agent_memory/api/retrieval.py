@@ -259,9 +259,13 @@ class RetrievalVerbs(OpenMemory):
         wanted = [memory_id for memory_id in near if memory_id not in good_ids]
         added = [
             MemorySearchResult(
-                memory=memory, relevance_score=0.0, match_type=MatchType.GRAPH, passed_gate=False
+                memory=memory,
+                relevance_score=0.0,
+                match_type=MatchType.GRAPH,
+                passed_gate=False,
+                under_review=under_review,
             )
-            for memory in self._store.searches.by_ids(wanted, request.filters)
+            for memory, under_review in self._store.searches.by_ids(wanted, request.filters)
         ]
         added_ids = {hit.memory.id for hit in added}
         rest = [hit for hit in results if not hit.passed_gate and hit.memory.id not in added_ids]

@@ -655,6 +655,20 @@ def test_what_several_say_takes_one_place(bob: AgentMemory, agent: Callable[...,
     assert results[1].repeats == []
 
 
+def test_what_may_be_out_of_date_for_one_is_marked_in_the_copy_of_another(
+    bob: AgentMemory, agent: Callable[..., Path]
+) -> None:
+    agent("team", "I live in Oslo.", sharing="read")
+    for content in ("I live in Oslo.", "I moved to Bergen."):
+        bob.add(content)
+    marks = {
+        hit.memory.content: hit.under_review
+        for hit in bob.search("where do I live in Oslo", shared=["team"])
+    }
+    assert marks["I live in Oslo."]
+    assert not marks.get("I moved to Bergen.")
+
+
 def test_the_copies_that_another_agent_has_of_its_copy_are_named_too(
     bob: AgentMemory, root: Path, agent: Callable[..., Path]
 ) -> None:

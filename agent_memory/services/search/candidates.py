@@ -15,6 +15,7 @@ from agent_memory.services.search.signals import Candidate, CosineScale, QueryPr
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import NearestVectors, QueryVector, Term
 from agent_memory.text.dates import Span
+from agent_memory.text.languages import FUNCTION_WORDS
 from agent_memory.text.questions import asks_for_several
 
 MATCHING: Final = 256
@@ -27,6 +28,8 @@ SURROUNDED_BY_MEANING: Final = 24
 """The same for the memories whose vectors are nearest."""
 _NOBODY: Final[Mapping[int, int]] = MappingProxyType({})
 _WORDS: Final = re.compile(r"\w+")
+_LOOKED_AT: Final = 300
+"""Words of a query among which a function word is looked for."""
 
 
 class Candidates(NamedTuple):
@@ -65,6 +68,7 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
         times=[term.times for term in request.terms],
         name_terms=_places(request.terms, lambda term: term.is_name),
         is_english=request.is_english,
+        is_phrased=request.is_english and _is_phrased(request.query),
         pair_terms=_places(request.terms, lambda term: term.is_pair),
         light_terms=_places(request.terms, lambda term: term.is_light),
         spans=dates,
@@ -140,6 +144,11 @@ def _matches_of_owner(engine: Engine, request: SearchRequest, own: OwnWords) -> 
 
 def _places(terms: Sequence[Term], has: Callable[[Term], bool]) -> frozenset[int]:
     return frozenset(place for place, term in enumerate(terms) if has(term))
+
+
+def _is_phrased(query: str) -> bool:
+    words = (match[0].lower() for match in islice(_WORDS.finditer(query), _LOOKED_AT))
+    return not FUNCTION_WORDS["english"].isdisjoint(words)
 
 
 def _places_of_dates(request: SearchRequest, dates: Sequence[Span]) -> frozenset[int]:

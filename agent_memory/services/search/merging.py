@@ -194,6 +194,8 @@ def _build_result(hit: Hit, *, explain: bool) -> MemorySearchResult:
         for memory_id in (copy.result.memory.id, *copy.result.repeats)
     ]
     changes: dict[str, object] = {"repeats": [*hit.result.repeats, *copies]} if copies else {}
+    if any(copy.result.under_review for copy in hit.copies):
+        changes["under_review"] = True
     if not explain:
         changes["score"] = None
     return hit.result.model_copy(update=changes)

@@ -78,16 +78,19 @@ class SearchService:
 
     def by_ids(
         self, memory_ids: Sequence[str], filters: SearchFilters | SearchFilterValues | None
-    ) -> list[Memory]:
-        """Return the memories with these ids that match the filters, in the order of the ids."""
+    ) -> list[tuple[Memory, bool]]:
+        """Return the memories with these ids that match the filters, in the order of the ids.
+
+        With each comes whether a newer memory may correct it.
+        """
         passing = filter_of(filters, agent_id=self._engine.agent_id).and_also(
             AmongIds(tuple(memory_ids))
         )
         with self._engine.read():
-            passed = set(self._engine.memories.ids(passing))
-            ids = [memory_id for memory_id in memory_ids if memory_id in passed]
-            memories = [self._engine.memories.get(memory_id) for memory_id in ids]
-        return [memory for memory in memories if memory is not None]
+            memories = self._engine.memories.get_many(self._engine.memories.row_ids(passing))
+            under_review = self._engine.reviews.newer_of(list(memories))
+        by_id = {memory.id: (memory, row_id in under_review) for row_id, memory in memories.items()}
+        return [by_id[memory_id] for memory_id in memory_ids if memory_id in by_id]
 
     def record_search(self, results: SearchResults, *, count_accesses: bool) -> None:
         """Record a search, its accesses and the memories it returned; waits for no write."""

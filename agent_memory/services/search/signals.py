@@ -60,7 +60,8 @@ class QueryProfile(NamedTuple):
     ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it;
     ``times`` has how often the query does (by default, once each). ``name_terms`` are the positions
     of the terms that are names, ``light_terms`` of those that say little about what is asked for,
-    ``pair_terms`` of pairs of characters; ``is_english`` is whether the query is taken for English.
+    ``pair_terms`` of pairs of characters; ``is_english`` is whether the query is taken for English,
+    ``is_phrased`` whether it is that and no list of keywords.
     ``spans`` are the dates that it mentions, ``date_terms`` the positions of the terms that name
     them, ``relative_terms`` of those that say how long ago. ``cosine_scale`` is that of the
     candidates' cosines, if they have any. ``asks_for_several`` is whether one answer is not enough.
@@ -73,6 +74,7 @@ class QueryProfile(NamedTuple):
     light_terms: Collection[int] = ()
     pair_terms: Collection[int] = ()
     is_english: bool = True
+    is_phrased: bool = True
     spans: Sequence[Span] = ()
     date_terms: AbstractSet[int] = frozenset()
     relative_terms: AbstractSet[int] = frozenset()

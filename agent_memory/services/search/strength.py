@@ -91,7 +91,8 @@ def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
     not contain "last week". Words and meaning are added up memory by memory: if one memory has the
     words and another is near, that is chance, by which two of a hundred questions to another store
     found something. A far meaning only takes away from words that it was measured to be right
-    about: those of an English question in a short memory, with some models (``CosineScale.doubt``).
+    about: those of an English sentence in a short memory, with some models (``CosineScale.doubt``).
+    Of keywords too it took half of those that had a slip, or stood beside an unknown one.
     """
     size = max(query.corpus_size, _BACKGROUND_SIZE)
     weights = _weights_of_terms(query, size)
@@ -101,7 +102,7 @@ def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
     pivot = _PIVOT_OF_PAIRS if query.pair_terms else PIVOT
     floor = floor_of(query)
     scale = query.cosine_scale
-    doubt = scale.doubt if scale is not None and query.is_english and floor > 0 else 0.0
+    doubt = scale.doubt if scale is not None and query.is_phrased and floor > 0 else 0.0
     most = strongest = 0.0
     for candidate in candidates:
         cosine = candidate.cosine

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from agent_memory import AgentMemory
 from agent_memory.api.graph import MemoryGraph
+from agent_memory.models.enums import MatchType
 from agent_memory.storage import graph_tables
 
 QUICK = settings(
@@ -158,6 +159,15 @@ def test_what_no_text_can_hold_parts_the_words_of_a_query(
         for searched in (memory, session):
             assert [hit.memory.id for hit in searched.search(query, graph=True)] == [told]
     assert graph.related_memory_ids(odd) == []
+
+
+def test_what_the_graph_adds_is_marked_if_it_may_be_out_of_date(memory: AgentMemory) -> None:
+    for content in ("I like jazz.", "I no longer like jazz."):
+        memory.add(content, user_id="u1")
+    (review,) = memory.reviews()
+    memory.graph.add("Miles", "plays", "jazz", memory_id=review.memory_id)
+    hits = memory.search("Miles", graph=True)
+    assert [(hit.match_type, hit.under_review) for hit in hits] == [(MatchType.GRAPH, True)]
 
 
 def test_my_and_me_name_the_user(graph: MemoryGraph, memory: AgentMemory) -> None:

