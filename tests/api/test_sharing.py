@@ -656,17 +656,17 @@ def test_what_several_say_takes_one_place(bob: AgentMemory, agent: Callable[...,
 
 
 def test_what_may_be_out_of_date_for_one_is_marked_in_the_copy_of_another(
-    bob: AgentMemory, agent: Callable[..., Path]
+    bob: AgentMemory, root: Path, agent: Callable[..., Path]
 ) -> None:
-    agent("team", "I live in Oslo.", sharing="read")
-    for content in ("I live in Oslo.", "I moved to Bergen."):
-        bob.add(content)
-    marks = {
-        hit.memory.content: hit.under_review
-        for hit in bob.search("where do I live in Oslo", shared=["team"])
-    }
-    assert marks["I live in Oslo."]
-    assert not marks.get("I moved to Bergen.")
+    agent("team", sharing="read")
+    with AgentMemory("team", root=root) as team:
+        for content in ("I live in Oslo.", "I moved to Bergen."):
+            team.add(content)
+    bob.store("I live in Oslo.")
+    hits = bob.search("where do I live in Oslo", shared=["team"])
+    marks = {hit.memory.content: (hit.memory.agent_id, hit.under_review) for hit in hits}
+    assert marks["I live in Oslo."] == ("bob", True)
+    assert marks["I moved to Bergen."] == ("team", False)
 
 
 def test_the_copies_that_another_agent_has_of_its_copy_are_named_too(
