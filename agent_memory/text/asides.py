@@ -41,7 +41,24 @@ _NEWS: Final = pattern(
     r"\W*(?:please )?(?:tell|remind|inform) (?:(?-i:[A-Z])\w+|(?:my|our) \w+) that (?=\w+ \w)"
 )
 """An order to pass on what it states: "Tell Ann that the demo moved to Friday"."""
-_IS: Final = pattern(r"\b(?:is|are|has|have|was|were)\b")
+_FINITE: Final = pattern(
+    r"\b(?:is|are|has|have|was|were|will|can|cannot|must|do|does|did|need|want|prefer|hate|love"
+    r"|live|\w+n't|[a-z]+[^\Ws]s(?= \w)(?! (?:and|or|of|in|at|with|from)\b))\b"
+)
+_OF_OTHERS: Final = pattern(
+    r"\W*(?:(?:because|since|as) )?"
+    r"(?:(?P<they>s?he|they|it)(?:'s|'re)?\b|(?:the|(?-i:[A-Z][\w-]+))\s+\w)"
+)
+"""How a clause begins that gives a reason: "Write it in Rust, the client forbids C++"."""
+_SOMEBODY: Final = pattern(
+    r"\b(?:my|our) (?!code|file|function|script|test|text|essay|build)\w|\s(?-i:[A-Z])\w"
+)
+"""Whom the next clause may tell about: "Suggest a gift for my wife, she turns 40"."""
+_EXPLAINED: Final = pattern(
+    r"\W*(?:fix|debug|change|remove|revert|replace|rename|move|check|undo)\b[^:]+:\s+(?=\w)"
+    r"(?!.*\b(?:\w*error|\w*exception|undefined|traceback)\b)"
+)
+"""An order that explains what it is about: "Fix the login bug: sessions expire …"."""
 _TAG: Final = pattern(
     r"\s*(?:(?:is|are|was|were|do|does|did|has|have|will|can)n't \w+"
     r"|(?:is|are) (?:that|this|it)(?: still)? (?:right|fine|ok|okay|correct|true|so)"
@@ -54,6 +71,8 @@ _WORDS_TOLD: Final = 9
 """Words that a sentence leading to a question needs to tell something: "I need a regex for US
 phones" has too few.
 """
+_EXPLAINING_WORDS: Final = 4
+"""Words of an explanation: "Fix the login: sessions expire after 5 minutes"."""
 _LEAST: Final = 10
 """The fewest characters of an aside: "My dog, is he ill?" has none."""
 
@@ -89,9 +108,25 @@ def asides_of_order(order: str) -> Iterator[str]:
     """Yield what an order states after what it orders."""
     if news := _NEWS.match(order):
         yield order[news.end() :]
-    for clause in _PAUSE.split(order)[1:]:
+    explained = _EXPLAINED.match(order)
+    if explained and len(order[explained.end() :].split()) >= _EXPLAINING_WORDS:
+        yield order[explained.end() :]
+    first, *clauses = _PAUSE.split(order)
+    is_about_somebody = _SOMEBODY.search(first) is not None
+    for clause in clauses:
         own = _OWN.match(clause)
-        if own is None or _SEEKS.match(clause):
-            continue
-        if own["mine"] is None or _IS.search(clause, own.end()):
+        if own is None:
+            if _gives_reason(clause, is_about_somebody=is_about_somebody):
+                yield clause
+        elif not _SEEKS.match(clause) and (
+            own["mine"] is None or _FINITE.search(clause, own.end())
+        ):
             yield clause
+
+
+def _gives_reason(clause: str, *, is_about_somebody: bool) -> bool:
+    """Return whether a clause tells something of others than the speaker, by name or number."""
+    others = _OF_OTHERS.match(clause)
+    if others is None or _FINITE.search(clause, others.start("they")) is None:
+        return False
+    return is_about_somebody if others["they"] else _NAMED.search(clause) is not None

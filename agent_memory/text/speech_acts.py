@@ -22,6 +22,7 @@ from agent_memory.text.phrases import (
     words_of,
 )
 from agent_memory.text.reactions import is_reaction
+from agent_memory.text.requests import tells_by_requesting
 from agent_memory.text.small_talk import is_made_of_small_talk, opening_end, words_said
 
 _JUDGED: Final = 1_000
@@ -36,7 +37,8 @@ _OPENER: Final = (
 _ASKING: Final = any_of(
     r"""
     (?:do|did|are|were|have|can|could|would|will) you\b
-    (?:is|are|was|does|do|did|can|should|shall|has|have) (?:it|this|that|there|we|I|they|he|she)\b
+    (?:is|are|was|does|did|can|should|shall|has|have) (?:it|this|that|there|we|I|they|he|she)\b
+    do (?:there|we|I|they)\b
     (?:what|how|why|where|who|which)(?:'?s|\s(?:is|are|was|do|did|does|about|have|would|can))\b
     """
 )
@@ -53,7 +55,9 @@ _QUESTION: Final = pattern(
 _TELLING: Final = pattern(
     rf"(?:{_OPENER}|[,;:]\s+(?:and |but |so )?)(?:did I (?:tell|mention)|have I told"
     r"|(?:do you )?(?:still )?remember (?:when|that) (?:I|we)"
-    r"|(?:do |did |as )?you know (?:that )?I)\b"
+    r"|(?:do |did |as )?you know (?:that )?I"
+    r"|(?:can|could|would) you believe (?:that )?(?:I|we|my|our|(?-i:[A-Z])\w+)"
+    r"|(?:have|did) you heard? (?:that )?(?:I|we|that (?:my|our)))\b"
 )
 _ORDERS: Final = words_of(
     """
@@ -102,10 +106,17 @@ _LATER: Final = pattern(
     r"|midnight|tomorrow|(?:mon|tues|wednes|thurs|fri|satur|sun)days?)"
     rf"|\d+(?:[.,]\d+)? ?(?:{_UNITS}|\u00b0 ?[CF])|(?:at|by|until) \d{{1,2}} ?[ap]m)\b"
 )
+_NOT_CHOSEN: Final = (
+    rf"(?!{NO_KIND}\b|{POINTING}\b|option|plan\b|(?:first|second|third|last|other|same)\b"
+    r"|(?:something|anything|yours?|mine|both|either|all|what\w*)\b)"
+)
+"""What was just proposed, or anything: "Let's use the second approach" decides nothing lasting."""
 # "Let's go with Postgres", "Let's meet at noon tomorrow": a decision, and a plan.
 _AGREED: Final = pattern(
     r"^\W*let'?s\s+(?:(?:use|take|choose|pick|adopt|stick with|switch to|move to|go with|go for)"
     r"\s+(?-i:[A-Z])\w"
+    r"|(?:use|adopt|stick with|switch to|go with)\s+"
+    rf"(?:the (?=(?:[\w-]+ ){{1,3}}(?:for|as|in|on)\b))?{_NOT_CHOSEN}\w"
     rf"|(?:keep|name|call|store|ship|release|drop|avoid|adopt|agree|postpone)\s+"
     rf"(?!going|option|(?:it|this|that)\W*$|(?:the )?(?:first|second|third|last|other|same)\b)\w"
     rf"|not (?:use|store|ship|add|allow|support|invite|buy|eat)\s+(?!{POINTING}\b)\w"
@@ -123,6 +134,8 @@ _MANNER: Final = (
     r"|be (?:very |more )?(?:brief|concise|short|terse|formal|informal|polite|direct|blunt)\b)"
     r"(?!.*\b(?:it|this|that|these|those|here)\b)"
 )
+# "Try to keep answers short" is a lasting wish, "Try to fix it" an order.
+_TRYING: Final = pattern(rf"^\W*(?:please\s+)?try\s+(?:not\s+)?to\s+{_MANNER}")
 _WANTED: Final = pattern(
     rf"^\W*I(?:'d| would)? (?:want|like|need) you to\b(?! {_MANNER})"
     r"(?! (?:know|remember) (?!(?:this|that|it|these|everything)(?:\W*$| for\b)|what\b|how\b)\w)"
@@ -135,7 +148,8 @@ _STANDING: Final = pattern(
     r"|(?:make|be) sure|(?:before|after) (?:\w+ing|you|a|an))\b"
 )
 _INSTRUCTION: Final = pattern(
-    r"^\W*(?:please\s+|kindly\s+)*(?:always|never|from now on|going forward|don't|do not|use|prefer"
+    r"^\W*(?:please\s+|kindly\s+|try\s+(?:not\s+)?to\s+)*(?:always|never|from now on"
+    r"|going forward|don't|do not|use|prefer"
     rf"|avoid|make sure|ensure|be sure|stop \w+ing|keep|treat|(?!let's){_ORDERS})\b"
 )
 _OF_A_KIND: Final = pattern(
@@ -168,6 +182,24 @@ _TELLS_OF_THINGS: Final = words_of(
     " returns return follows lag lags landed went"
 )
 """What follows two nouns in a statement: "Debug logs go to …"; "Fix returns" is an order."""
+_THIRD_PERSON: Final = words_of(
+    """
+    goes takes needs comes gets happens requires depends includes contains belongs exists becomes
+    remains stays lasts wants means lives keeps runs fails passes succeeds begins waits expects
+    allows uses lags hangs expires finishes produces creates generates removes deletes sends writes
+    installs publishes uploads downloads follows makes gives shows
+    went got took came broke became ran began made had kept fell cost
+    """
+)
+"""Verbs that are hardly ever nouns in the plural: "Build takes", but "Build images"."""
+_STATES: Final = pattern(
+    rf"{_LABEL_OF}\s+(?:{_THIRD_PERSON}|costs (?:about )?[$\u20ac\u00a3\d]"
+    r"|[a-z]+[^\Ws]s (?:an? (?!second|third|few|couple|bit|little|lot|last)|no |its |(?:usually"
+    r"|always|never|normally|typically|currently|only|still) (?=\w))"
+    r"|[a-z]+ed (?:because|since|due|on|at|by|with|after|before|through|to|from|in|yesterday"
+    rf"|last|today|the|an?|our|all)\b)"
+)
+"""What makes a statement of a noun that is also a verb: a finite verb in the third person."""
 _NO_NOUN: Final = words_of(
     """
     what why who whom whose which where when how if whether that because while until and or but sure
@@ -184,7 +216,7 @@ _IN_NAME: Final = pattern(
     rf"(?:-\w|\s*=|\s+of\b|(?<=update)\s+on\b|(?<=fix)\s+for\b|\s+{_HAS_VERB}\b"
     rf"|(?:{_OF_A_NAME}|(?<=check)\s+in|(?<=move)\s+to(?=\s+(?-i:[A-Z])))"
     rf"(?:\s+(?:of|for|on|in|at|to)(?:\s+the)?)?(?:{_OF_A_NAME}){{0,3}}?"
-    rf"\s+(?:{_HAS_VERB}|{_TELLS_OF_THINGS})\b"
+    rf"\s+(?:{_HAS_VERB}|{_TELLS_OF_THINGS}|{_THIRD_PERSON})\b"
     rf"|(?<=open)\s+(?:until|till|daily|from|between|(?:on\s+)?(?:weekdays|weekends|{_DAY})\b"
     r"|\d{1,2}(?:[:.]\d\d)?\s*(?:(?:[ap]m|h|uhr|to|till|until)\b|[-\u2013])))"
 )
@@ -261,7 +293,7 @@ def tells_by_asking(sentence: str) -> bool:
     So does "I'm allergic to nuts, can I eat this?".
     """
     head = sentence[:_JUDGED]
-    if _TELLING.search(head) is not None:
+    if _TELLING.search(head) is not None or tells_by_requesting(_without_opening(head)):
         return True
     return any(not (is_asking(aside) or is_small_talk(aside)) for aside in asides_of_question(head))
 
@@ -272,7 +304,7 @@ def is_order(sentence: str) -> bool:
     An order for always, for every time, or for everything of a kind is not one.
     """
     head = _without_opening(sentence[:_JUDGED])
-    if _MAKE_THAT.match(head) or _AGREED.match(head) or _LATER.match(head):
+    if any(lasts.match(head) for lasts in (_MAKE_THAT, _AGREED, _LATER, _TRYING)):
         return False
     match = _ORDER.match(head) or _WANTED.match(head)
     return match is not None and not (
@@ -290,6 +322,7 @@ def _names_something(text: str, order: re.Match[str]) -> bool:
     return (
         _IS_HEADING.match(text, order.start("verb")) is not None
         or _IN_NAME.match(text, order.end("verb")) is not None
+        or _STATES.match(text, order.start("verb")) is not None
         or _is_foreign(_NEXT_WORD.match(text, order.end("verb")))
     )
 
@@ -325,11 +358,19 @@ def is_small_talk(sentence: str) -> bool:
     head = sentence[:_JUDGED]
     if is_request_to_remember(sentence) or _TICK_BOX.match(head) or _IS_HEADING.match(head):
         return False
-    if _IMAGE.match(head) or is_question(sentence):
+    if _IMAGE.match(head):
+        return True
+    if is_question(sentence):
         return True
     if is_order(head):
-        return all(_is_empty(aside) for aside in asides_of_order(head))
+        return not _tells_by_ordering(head)
     return _is_one_word(head) or all(_is_empty(clause) for clause in _CLAUSE_END.split(head))
+
+
+def _tells_by_ordering(head: str) -> bool:
+    if tells_by_requesting(_without_opening(head)):
+        return True
+    return any(not _is_empty(aside) for aside in asides_of_order(head))
 
 
 def is_bare_name(sentence: str) -> bool:

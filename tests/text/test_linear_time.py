@@ -66,7 +66,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "stems": ((f"{TEXT}stems",), stems),
     "prompts": ((f"{TEXT}sanitize",), as_data),
     "small talk": (
-        (f"{TEXT}speech_acts", f"{TEXT}reactions", f"{TEXT}asides"),
+        (f"{TEXT}speech_acts", f"{TEXT}reactions", f"{TEXT}asides", f"{TEXT}requests"),
         is_small_talk,
     ),
     "forgetting": ((f"{TEXT}speech_acts",), is_request_to_forget),

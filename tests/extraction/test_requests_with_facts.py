@@ -1,0 +1,39 @@
+"""Requests and questions that state a fact are kept whole, and those that only ask are not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from agent_memory.extraction.rules.facts import facts_by_rules
+from agent_memory.models.conversation import Message
+
+CASES = json.loads((Path(__file__).parent / "cases" / "requests.json").read_text(encoding="utf-8"))
+
+
+def kept(*turns: str) -> list[str]:
+    """Return the facts of turns of a user and an assistant, the user's first."""
+    roles = ("user", "assistant")
+    messages = [
+        Message.model_validate({"role": roles[place % 2], "content": text})
+        for place, text in enumerate(turns)
+    ]
+    return [fact.text for fact in facts_by_rules(messages)]
+
+
+@pytest.mark.parametrize("text", CASES["kept"])
+def test_what_states_something_is_kept_whole(text: str) -> None:
+    assert kept(text, "ok") == kept(text) == [text]
+
+
+@pytest.mark.parametrize("text", CASES["empty"])
+def test_what_only_asks_is_not(text: str) -> None:
+    assert kept(text, "ok") == kept(text) == []
+
+
+@pytest.mark.parametrize("text", CASES["kept"][:16])
+def test_what_is_kept_of_a_turn_does_not_depend_on_the_others(text: str) -> None:
+    turns = ("I need shoes for 120 euros.", "Which ones?", "Trail shoes.", "ok", text, "ok")
+    assert kept(*turns)[-1] == text
