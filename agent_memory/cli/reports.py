@@ -169,8 +169,8 @@ def added_text(answer: AddMemoryResponse, *, foreseen: bool) -> str:
     how = answer.metadata
     verb = "that would be done" if foreseen else "done"
     by = f", by {how.decided_by}" if how.decided_by else ""
-    if how.facts_extracted and not (how.operations_performed or how.reviews or how.problems):
-        by += ": already known"
+    if how.reason:
+        by += f": {how.reason}"
     lines.append(f"facts: {how.facts_extracted}, operations {verb}: {how.operations_performed}{by}")
     if how.reviews:
         lines.append(f"{len(how.reviews)} under review: `agent-memory review` lists them")

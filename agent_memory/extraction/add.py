@@ -302,5 +302,16 @@ def _answer(
             reviews=reviews or None,
             passed_over=passed_over or None,
             secrets=secrets or None,
+            reason=None if changed or reviews or problems else _why_nothing(result),
         ),
     )
+
+
+def _why_nothing(result: ExtractionResult | None) -> str | None:
+    if result is None:
+        return None
+    if result.extraction.facts:
+        return "already known"
+    if result.extraction.by == "model":
+        return "the model named no fact"
+    return "requests, questions and small talk are not kept"

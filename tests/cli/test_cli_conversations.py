@@ -40,6 +40,8 @@ def test_a_conversation_is_looked_at_first_and_then_added(cli: Cli, root: Path, 
     assert "Lisbon" in found[0]
     again = cli("add", str(chat), "--user", "alice", "--run", "run-1")
     assert "operations done: 0, by rules: already known" in again.out
+    nothing = cli("add", "-", input="Write a haiku about spring.")
+    assert "by rules: requests, questions and small talk are not kept" in nothing.out
     assert contents(root) == found
 
 

@@ -147,6 +147,8 @@ async def drive_a_conversation(client: Client) -> None:
     said = [{"role": "user", "content": "Nadia works at Acme."}]
     (change,) = (await data_of(client, "memory_add", messages=said))["changes"]
     assert change["event"] == "ADD"
+    nothing = await data_of(client, "memory_add", messages=[{"role": "user", "content": "Thanks!"}])
+    assert (nothing["changes"], "small talk" in nothing["reason"]) == ([], True)
     names = (await data_of(client, "memory_graph"))["names"]
     assert {"Nadia", "Acme"} <= {each["name"] for each in names}
     related = await data_of(client, "memory_graph", name="Nadia", to="Acme")

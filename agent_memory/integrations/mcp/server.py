@@ -125,6 +125,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
         },
         questions=_list(_COUNT),
         note=_TEXT,
+        reason=_REASON,
         problems=_list(_TEXT),
         warning=_WARNED,
     ),

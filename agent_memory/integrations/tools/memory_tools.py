@@ -288,6 +288,8 @@ class MemoryTools:
         if response.metadata.reviews:
             data["questions"] = response.metadata.reviews
             data["note"] = "what may no longer be true was kept: see memory_reviews"
+        if response.metadata.reason:
+            data["reason"] = response.metadata.reason
         if response.metadata.problems:
             data["problems"] = response.metadata.problems
         if response.metadata.secrets:  # already logged

@@ -101,6 +101,7 @@ class AddMemoryMetadata(SparseRecord):
     - ``passed_over`` (ours): the number of messages, and parts of messages, that nobody said: tool
       calls and their results.
     - ``secrets`` (ours): apparent secrets in what was stored, without showing them.
+    - ``reason`` (ours): why nothing was kept or changed, in a few words; left out if something was.
 
     Times are whole milliseconds.
     """
@@ -115,6 +116,7 @@ class AddMemoryMetadata(SparseRecord):
     reviews: list[int] | None = None
     passed_over: int | None = None
     secrets: list[FoundSecrets] | None = None
+    reason: Text | None = None
 
 
 class AddMemoryResponse(SparseRecord):
