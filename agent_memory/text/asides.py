@@ -43,7 +43,8 @@ _NEWS: Final = pattern(
 """An order to pass on what it states: "Tell Ann that the demo moved to Friday"."""
 _FINITE: Final = pattern(
     r"\b(?:is|are|has|have|was|were|will|can|cannot|must|do|does|did|need|want|prefer|hate|love"
-    r"|live|\w+n't|[a-z]+[^\Ws]s(?= \w)(?! (?:and|or|of|in|at|with|from)\b))\b"
+    r"|live|quit|left|got|came|went|took|became|began"
+    r"|[a-z]+ed(?= \w)|\w+n't|[a-z]+[^\Ws]s(?= \w)(?! (?:and|or|of|in|at|with|from)\b))\b"
 )
 _OF_OTHERS: Final = pattern(
     r"\W*(?:(?:because|since|as) )?"

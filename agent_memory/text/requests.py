@@ -21,9 +21,10 @@ _WORK: Final = words_of(
 """What is worked on together: what is to be done with it is for now."""
 _NAME: Final = r"(?-i:(?!I\b)[A-Z])[\w&.+-]*"
 _DAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?|tomorrow|noon|midnight"
-_VALUE: Final = (
-    rf"(?:(?:an?|the|about|room|version) )*(?:{_NAME}|[$\u20ac\u00a3]?\d|\S+@|(?:{_DAY})\b)"
+_BEFORE_VALUE: Final = (
+    "(?:(?:an?|the|about|room|version|early|late|morning|afternoon|evening|end|week|of|on) ){0,4}"
 )
+_VALUE: Final = rf"{_BEFORE_VALUE}(?:{_NAME}|[$\u20ac\u00a3]?\d|[^\s@]+@|(?:{_DAY})\b)"
 _WHOSE: Final = rf"(?:my|our|{_NAME}'s)"
 _WORD: Final = r"[\w\x27-]+"
 _ASKED: Final = r"^\W*(?:(?:please|kindly|just|now|also|(?:can|could|will|would) you)\s+)*"
@@ -54,7 +55,7 @@ _SETTING: Final = pattern(
 )
 """It sets a value, adds to what somebody has, or says what somebody takes part in."""
 _PERSONAL: Final = pattern(
-    r"\b(?:for|with|to|from|and) (?:my|our) "
+    r"\b(?:for|with|to|from|and|near|around) (?:my|our) "
     rf"{_OBJECT}(?:(?:\d+|two|three|four|five|six) {_OBJECT}\w"
     rf"|(?:(?-i:[a-z])[\w\x27-]* ){{1,3}}?(?:(?:at|in|near|called|named) )?(?:{_NAME}|\d)"
     rf"|(?:(?-i:[a-z])[\w\x27-]* ){{0,2}}{_WORD},? (?:an? \w|who\b|(?:s?he|they)\b))"

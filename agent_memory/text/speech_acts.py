@@ -117,6 +117,8 @@ _AGREED: Final = pattern(
     r"\s+(?-i:[A-Z])\w"
     r"|(?:use|adopt|stick with|switch to|go with)\s+"
     rf"(?:the (?=(?:[\w-]+ ){{1,3}}(?:for|as|in|on)\b))?{_NOT_CHOSEN}\w"
+    rf"|(?!talk|speak|see|look|try)\w+ (?:{POINTING}|the \w+) (?:on|in|at|with|to|for)"
+    r" (?-i:[A-Z])\w"
     rf"|(?:keep|name|call|store|ship|release|drop|avoid|adopt|agree|postpone)\s+"
     rf"(?!going|option|(?:it|this|that)\W*$|(?:the )?(?:first|second|third|last|other|same)\b)\w"
     rf"|not (?:use|store|ship|add|allow|support|invite|buy|eat)\s+(?!{POINTING}\b)\w"

@@ -15,7 +15,8 @@ from agent_memory.text.speech_acts import is_asking, is_small_talk
 _JUDGED: Final = 1_000
 """Characters of a sentence that are judged. Anything longer is not a sentence."""
 _DONE: Final = (
-    r"(?:book|schedul|order|reserv|sav|not|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
+    r"(?:(?:book|schedul|order|reserv|sav|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
+    r"|noted?\b)"
 )
 _LASTING: Final = pattern(
     rf"\bI(?:'ve|'ll| have| will)?\s+(?:just\s+|now\s+|also\s+)?{_DONE}"
@@ -61,8 +62,8 @@ _FINISHED: Final = pattern(
 _HERE: Final = pattern(
     r"\b(?:below|above|here(?:'s)?|this|following|you (?:can|could|should|may))\b"
 )
-_EXACT: Final = pattern(r"\d|(?<=\w )(?-i:(?!I\b)[A-Z])\w")
-"""A number or a name."""
+_EXACT: Final = pattern(r"\d|\w[./]\w|(?<=\w )(?-i:(?!I\b)[A-Z])\w")
+"""A number, a name or a file."""
 _SAID_OFTEN: Final = frozenset(
     """
     a an and the that this it its your my our of in to for on with now as well some all more so is
