@@ -42,7 +42,7 @@ _DID: Final = pattern(
     rf"(?!{_OF_TEXT}\b)(?:\w+ed|built|bought|made|moved|put|ran|rebuilt|set|took|won|found)\b"
 )
 _REPORTED: Final = pattern(
-    r"(?:\W*(?:great|perfect|okay|ok|sure|yes|done|it's|that's|just|now)\b\W*)*"
+    r"\W*(?:(?:great|perfect|okay|ok|sure|yes|done|it's|that's|just|now)\b\W+)*"
     r"(?:(?:(?:all )?done|all set|booked|ordered|reserved|scheduled|cancell?ed|confirmed|paid|sent"
     r"|fixed|deployed|merged|created|deleted|removed|updated|installed|renamed|moved|pushed"
     r"|committed|saved|migrated|restarted|published|released|refunded|enabled|disabled)"
