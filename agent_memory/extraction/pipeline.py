@@ -7,6 +7,7 @@ model does not handle properly are stored as they are, and ``problems`` reports 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -149,6 +150,7 @@ class ExtractionPipeline:
         self._graph_model = None if plan.has_failed else model
         by = plan.by if any(related) else extraction.by
         result = ExtractionResult(extraction, plan, by=by)
+        contradicted = _contradicted(plan)
         for place, (operation, covers) in enumerate(zip(plan.operations, plan.covers, strict=True)):
             about = [extraction.facts[fact] for fact in covers]
             new_id = plan.new_ids.get(covers[0]) if covers else None
@@ -163,7 +165,8 @@ class ExtractionPipeline:
                 ]
             if not plan.said_again.isdisjoint(covers):
                 decisions = [decision._replace(said_again=True) for decision in decisions]
-            result.decisions += decisions
+            against = frozenset().union(*(contradicted[fact] for fact in covers))
+            result.decisions += [decision._replace(contradicts=against) for decision in decisions]
         if request.graph:
             result.decisions = self._with_graph(result.decisions)
         result.problems = [*extraction.problems, *plan.problems, *self._problems]
@@ -384,6 +387,16 @@ class ExtractionPipeline:
         places = [place for fact in about for place in fact.sources]
         times = [self._messages[place].timestamp for place in places if place < len(self._messages)]
         return max((moment for moment in times if moment is not None), default=None)
+
+
+def _contradicted(plan: OperationPlan) -> Mapping[int, set[str]]:
+    """Return, for each fact, the memories that it replaces, ends, or may do so."""
+    ids = defaultdict[int, set[str]](set)
+    for operation, covers in zip(plan.operations, plan.covers, strict=True):
+        if operation.id is not None and operation.event is not OperationEvent.NONE:
+            for fact in covers:
+                ids[fact].add(operation.id)
+    return ids
 
 
 def _who_says(update: GraphUpdate, texts: Mapping[int, str]) -> list[int]:

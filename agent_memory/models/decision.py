@@ -37,7 +37,9 @@ class Decision(NamedTuple):
     the text of that memory at the time of the decision. With ``in_review`` nothing is deleted: the
     memory of a DELETE or an UPDATE is put under review, beside the new ``memory``. ``graph`` is
     what the new text says about the graph; with ``None`` the graph is left alone. With
-    ``said_again`` the new memory is stored although an older one says the same.
+    ``said_again`` the new memory is stored although an older one says the same. ``contradicts`` has
+    the ids of the memories that the new text replaces, or may replace: ``graph`` closes nothing
+    that only others state.
     """
 
     event: Literal["ADD", "UPDATE", "DELETE"]
@@ -49,6 +51,7 @@ class Decision(NamedTuple):
     in_review: bool = False
     graph: "tuple[GraphUpdate, ...] | None" = None
     said_again: bool = False
+    contradicts: frozenset[str] = frozenset()
 
 
 class DecisionOutcome(NamedTuple):

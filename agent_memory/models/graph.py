@@ -20,7 +20,9 @@ USER_NAME: Final = "USER_ID"
 USER_ALIASES: Final = ("user", "I", "me")
 """The user's aliases in C's example; ``entity`` and the other verbs know more."""
 EXCLUSIVE: Final = frozenset({"lives_in", "works_at", "works_as", "is_married_to", "is_named"})
-"""The relationships that an entity has to only one other at a time: a new one closes the old."""
+"""The relationships that an entity has to only one other at a time: a new one closes the old.
+
+If a conversation states it, only one whose memory it contradicts: one may have two jobs."""
 
 _USER_KEYS: Final = frozenset({"user_id", "user", "the user", "i", "me", "myself"})
 _PARTS: Final = re.compile(r"[\s_-]+")

@@ -216,6 +216,44 @@ def test_by_rules_the_graph_follows_too(memory: AgentMemory) -> None:
     assert memory.graph.relationships(user_id="ben") == []
 
 
+@pytest.mark.parametrize(
+    ("relationship", "first", "then"),
+    [
+        ("lives_in", "I live in Berlin.", "I live in Paris during the summer."),
+        ("lives_in", "I live in Berlin.", "I live in Paris on weekends."),
+        ("lives_in", "I live in Berlin.", "I live in Paris for now."),
+        ("lives_in", "I live in Berlin.", "I live in Paris too."),
+        ("works_at", "I work at Acme.", "I also work at Beta."),
+        ("works_as", "I work as a nurse.", "I work as a teacher as well."),
+        ("is_named", "My name is Robert.", "My name is Bob to my friends."),
+    ],
+)
+@pytest.mark.parametrize("in_one", [False, True])
+def test_what_no_memory_contradicts_stays_in_the_graph(
+    memory: AgentMemory, clock: Clock, relationship: str, first: str, then: str, in_one: bool
+) -> None:
+    """Another value closed the first, though nobody was asked whether it holds no more."""
+    for texts in [[first, then]] if in_one else [[first], [then]]:
+        memory.add([user(text) for text in texts], user_id="alice", graph=True)
+        clock.forward(days=1)
+    assert memory.reviews() == []
+    assert [kind for kind, _ in edges(memory)] == [relationship] * 2
+
+
+def test_what_was_added_by_hand_is_closed_by_hand(memory: AgentMemory) -> None:
+    memory.graph.add("I", "lives_in", "Oslo", user_id="alice")
+    memory.add([user("I live in Rome.")], user_id="alice", graph=True)
+    assert edges(memory) == {("lives_in", "Oslo"), ("lives_in", "Rome")}
+
+
+def test_all_that_one_fact_contradicts_is_closed(memory: AgentMemory, clock: Clock) -> None:
+    memory.add([user("I live in Oslo.")], user_id="alice", graph=True)
+    clock.forward(days=1)
+    texts = ("I live in Bergen.", "I live in Rome, not Oslo.")
+    memory.add([user(text) for text in texts], user_id="alice", graph=True)
+    assert edges(memory) == {("lives_in", "Rome")}
+
+
 def test_a_name_that_means_the_user_is_not_closed_as_unsaid(memory: AgentMemory) -> None:
     """What the changed memory says now was closed as what it says no more."""
     for place in ("Oslo", "Rome"):

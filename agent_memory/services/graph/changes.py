@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -64,9 +64,10 @@ class GraphChanges:
     Must run inside ``write()``. ``user_id`` is the owner of the graph; ``None`` is the user of the
     memories, or the agent itself. The changes apply to what all memories say together, and to what
     those of the same run say. ``only_run`` is set for callers who may read only that run: what is
-    decided and reported then depends only on the run's memories. Raises ``MemoryNotFound`` for a
-    memory that does not exist or is another user's, and ``ValidationError`` for memories of several
-    users.
+    decided and reported then depends only on the run's memories. ``contradicts`` has the ids of the
+    memories whose exclusive relationships an added one may close; ``None`` means whoever states
+    them. Raises ``MemoryNotFound`` for a memory that does not exist or is another user's, and
+    ``ValidationError`` for memories of several users.
     """
 
     def __init__(
@@ -78,8 +79,10 @@ class GraphChanges:
         memory_ids: Sequence[str],
         now: datetime,
         only_run: str | None = None,
+        contradicts: Collection[str] | None = None,
     ) -> None:
         self._engine = engine
+        self._contradicts = contradicts
         self._run_id = run_id
         self._only_run = only_run
         self._now = format_time(now)
@@ -246,9 +249,30 @@ class GraphChanges:
         if not (relationship in EXCLUSIVE if fact.exclusive is None else fact.exclusive):
             return None, []
         held = self._engine.graph.open_edges(source, relationship, run_id=run)
-        others = [(edge_id, began) for edge_id, other, began, *_ in held if other != target]
-        earlier = [edge_id for edge_id, began in others if began <= start]
-        return min((began for _, began in others if began > start), default=None), earlier
+        others = [(edge_id, other, began) for edge_id, other, began, *_ in held if other != target]
+        if others and self._contradicts is not None:
+            ended = self._contradicted_targets(source, relationship)
+            others = [edge for edge in others if edge[1] in ended]
+        earlier = [edge_id for edge_id, _, began in others if began <= start]
+        return min((began for *_, began in others if began > start), default=None), earlier
+
+    def _contradicted_targets(self, source: str, relationship: str) -> set[str]:
+        """Return with whom the memories that are contradicted state a relationship.
+
+        "I also work at Beta" closed "I work at Acme", though neither memory contradicts the other.
+        """
+        stated = [
+            edge_id
+            for memory_id in self._contradicts or ()
+            for edge_id in self._engine.graph.ids_read_from(memory_id, kind="relationship")
+        ]
+        moment = GraphMoment(self._now, self.user_id, is_past=False)
+        edges = self._engine.graph.edges(moment, ids=stated, at_any_time=True)
+        return {
+            edge.target_id
+            for edge in edges
+            if (edge.source_id, edge.relationship) == (source, relationship)
+        }
 
     def _same(self, source: str, relationship: str, target: str) -> str | None:
         """Return the open relationship that is stated again, unless it is another run's own.
@@ -450,6 +474,7 @@ def follow(
         memory_ids=[outcome.memory_id],
         now=now,
         only_run=memory.run_id if is_confidential else None,
+        contradicts=decision.contradicts,
     )
     changes = [graph.apply(update, at=memory.timestamp) for update in decision.graph]
     if outcome.event == "UPDATE":
