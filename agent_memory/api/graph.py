@@ -50,10 +50,11 @@ class MemoryGraph(WithCheckedFlags):
     """The graph of an agent's memories, kept in the same file; it is ``AgentMemory.graph``.
 
     Entities are identified by name. Case, white space and Unicode forms do not matter, aliases
-    count as names, and ``USER_ID``, ``user``, ``I`` and ``me`` stand for the user of the graph. A
-    relationship is a verb (``works_at``, the same as "works at"). What was read from memories
-    (``memory_id``) is hidden while none of those memories exists, comes back with them, and is gone
-    once they are erased. What was added without a memory stays.
+    count as names, and ``USER_ID``, ``user``, ``I``, ``me`` and the user's id stand for the user of
+    the graph; ``for_display()`` of a result has that id instead of ``USER_ID``. A relationship is a
+    verb (``works_at``, the same as "works at"). What was read from memories (``memory_id``) is
+    hidden while none of those memories exists, comes back with them, and is gone once they are
+    erased. What was added without a memory stays.
 
     ``user_id`` says whose graph is meant; the graphs of different users never mix. When writing,
     ``None`` means the user of the memories, or else the agent's own graph; when reading, ``None``

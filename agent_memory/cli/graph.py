@@ -59,7 +59,8 @@ def show(
         )
         entity = None if name is None else memory.graph.entity(name, user_id=user_id)
     data = {"entity": entity, "relationships": edges}
-    emit(data, text=_entity_text(entity) + _edges_text(edges))
+    heading = "" if _is_of_several_users(edges) else _entity_text(entity)
+    emit(data, text=heading + _edges_text(edges))
 
 
 @graph.command()
@@ -80,7 +81,7 @@ def neighbours(
     """
     with session.open() as memory:
         neighbourhood = memory.graph.neighbours(name, depth, user_id=user_id, as_of=as_of)
-    emit(neighbourhood, text=_neighbours_text(neighbourhood))
+    emit(neighbourhood, text=_neighbours_text(neighbourhood.for_display()))
 
 
 @graph.command()
@@ -110,7 +111,7 @@ def path(
     """
     with session.open() as memory:
         path = memory.graph.path(source, target, max_depth, user_id=user_id, as_of=as_of)
-    emit(path, text=_path_text(path, max_depth))
+    emit(path, text=_path_text(path.for_display(), max_depth))
 
 
 @graph.command()
@@ -226,6 +227,7 @@ def export(
 def _entity_text(entity: EntityView | None) -> str:
     if entity is None:
         return ""
+    entity = entity.for_display()
     kind = f" ({entity.type})" if entity.type else ""
     aliases = f", also {', '.join(entity.aliases)}" if entity.aliases else ""
     return f"{entity.name}{kind}{aliases}\n"
@@ -236,10 +238,16 @@ def _edges_text(edges: Sequence[EdgeView]) -> str:
         return "no relationships"
     rows = [
         (_day(edge.valid_from), _day(edge.valid_to), edge.source, edge.relationship, edge.target,
-         " ".join(edge.source_memory_ids) or "-")
-        for edge in edges
+         " ".join(edge.source_memory_ids) or "-", edge.user_id or "-")
+        for edge in (edge.for_display() for edge in edges)
     ]  # fmt: skip
-    return table(("from", "to", "source", "relationship", "target", "memories"), rows)
+    names = ("from", "to", "source", "relationship", "target", "memories", "user")
+    count = len(names) if _is_of_several_users(edges) else len(names) - 1
+    return table(names[:count], [row[:count] for row in rows])
+
+
+def _is_of_several_users(edges: Sequence[EdgeView]) -> bool:
+    return len({edge.user_id for edge in edges}) > 1
 
 
 def _day(moment: datetime | None) -> str:

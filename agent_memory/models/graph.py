@@ -7,7 +7,7 @@ the verbs of ``MemoryGraph`` return, and include the period in which a relations
 import re
 import unicodedata
 from enum import StrEnum
-from typing import Annotated, Final
+from typing import Annotated, Final, Self
 
 from pydantic import AfterValidator, Field
 
@@ -66,6 +66,11 @@ def name_key(name: str, user_id: str | None = None) -> str:
     key = " ".join(unicodedata.normalize("NFKC", name).lower().split())
     is_user = key in _USER_KEYS or (user_id is not None and key == user_id.lower())
     return USER_NAME.lower() if is_user else key
+
+
+def display_name(name: str, user_id: str | None) -> str:
+    """Return a name as people read it: ``USER_NAME`` in a user's graph is the user's id."""
+    return name if name != USER_NAME else user_id or USER_ALIASES[0]
 
 
 def _checked_name(name: str) -> str:
@@ -194,6 +199,12 @@ class EntityView(SparseRecord):
     updated_at: UtcDatetime
     source_memory_ids: list[str] = Field(default_factory=list)
 
+    def for_display(self) -> Self:
+        """Return it with the names that people read: a user's id, not ``USER_ID``."""
+        name = display_name(self.name, self.user_id)
+        aliases = [alias for alias in self.aliases if alias != name]
+        return self.model_copy(update={"name": name, "aliases": aliases})
+
     def record(self) -> Entity:
         """Return it as an ``Entity``. An entity of no user's graph is given to the agent."""
         return Entity.model_construct(
@@ -237,6 +248,12 @@ class EdgeView(SparseRecord):
     target_id: str
     source_memory_ids: list[str] = Field(default_factory=list)
 
+    def for_display(self) -> Self:
+        """Return it with the names that people read: a user's id, not ``USER_ID``."""
+        ends = {"source": self.source, "target": self.target}
+        names = {end: display_name(name, self.user_id) for end, name in ends.items()}
+        return self.model_copy(update=names)
+
     def record(self) -> Relationship:
         """Return it as a ``Relationship``, with the first of its memories."""
         return Relationship.model_construct(
@@ -262,6 +279,12 @@ class GraphExcerpt(SparseRecord):
 
     entities: list[EntityView] = Field(default_factory=list)
     relationships: list[EdgeView] = Field(default_factory=list)
+
+    def for_display(self) -> Self:
+        """Return it with the names that people read: a user's id, not ``USER_ID``."""
+        entities = [entity.for_display() for entity in self.entities]
+        edges = [edge.for_display() for edge in self.relationships]
+        return self.model_copy(update={"entities": entities, "relationships": edges})
 
 
 class GraphChange(SparseRecord):
@@ -313,6 +336,21 @@ class Neighbourhood(Record, frozen=True):
     edges: list[EdgeView]
     truncated: bool = False
 
+    def for_display(self) -> Self:
+        """Return it with the names that people read: a user's id, not ``USER_ID``."""
+        users = {
+            end: edge.user_id for edge in self.edges for end in (edge.source_id, edge.target_id)
+        }
+        owners = {*users.values()}
+        owner = owners.pop() if len(owners) == 1 else None
+        neighbours = [
+            near.model_copy(update={"name": display_name(near.name, users.get(near.id))})
+            for near in self.neighbours
+        ]
+        edges = [edge.for_display() for edge in self.edges]
+        name = display_name(self.name, owner)
+        return self.model_copy(update={"name": name, "neighbours": neighbours, "edges": edges})
+
 
 class GraphPath(Record, frozen=True):
     """A shortest path between two entities, ignoring the direction of relationships.
@@ -325,6 +363,13 @@ class GraphPath(Record, frozen=True):
     edges: list[EdgeView] = Field(default_factory=list)
     found: bool = False
     truncated: bool = False
+
+    def for_display(self) -> Self:
+        """Return it with the names that people read: a user's id, not ``USER_ID``."""
+        owner = self.edges[0].user_id if self.edges else None
+        names = [display_name(name, owner) for name in self.names]
+        edges = [edge.for_display() for edge in self.edges]
+        return self.model_copy(update={"names": names, "edges": edges})
 
     def __bool__(self) -> bool:
         """Return whether a path was found."""

@@ -152,6 +152,27 @@ def test_the_graph_is_exported_for_other_programs(filled: Program, tmp_path: Pat
     assert "is the memory itself" in own.err
 
 
+def test_each_user_is_shown_by_their_id(program: Program) -> None:
+    """Both were called USER_ID, and by their names nobody was found."""
+    for user, place in (("alice", "Oslo"), ("ben", "Berlin")):
+        program("add", "I", "lives_in", place, "--user", user)
+    for words in (["show"], ["show", "me"]):
+        rows = [line.split() for line in program(*words).out.splitlines()]
+        assert [(row[-1], row[2], row[4]) for row in rows] == [
+            ("user", "source", "target"), ("alice", "alice", "Oslo"), ("ben", "ben", "Berlin"),
+        ]  # fmt: skip
+    heading, names, row = program("show", "Alice").out.splitlines()
+    assert heading == "alice (person), also user, I, me"
+    assert names.split()[0] == "from"
+    assert row.split()[2:5] == ["alice", "lives_in", "Oslo"]
+    assert program("show", "Alice", "--user", "ben").code == ExitCode.INVALID
+    assert program("path", "Ben", "Berlin").out == "ben -[lives_in]-> Berlin\n"
+    assert program("neighbours", "Berlin").out.splitlines()[1].split() == ["1", "person", "ben"]
+    assert program.data("show", "Alice")["entity"]["name"] == "USER_ID"  # as stored
+    program("add", "I", "likes", "tea")
+    assert program("show", "tea").out.splitlines()[-1].split()[2:5] == ["user", "likes", "tea"]
+
+
 def test_a_memory_that_says_so_is_shown(program: Program, root: Path) -> None:
     with AgentMemory("bob", root=root) as memory:
         memory_id = memory.store("Alice likes tea")

@@ -224,6 +224,18 @@ def test_the_timeline_has_the_beginnings_of_texts(page: PageClient, memory: Agen
     assert len(json.dumps([changed, added])) < 2_000
 
 
+def test_the_graph_calls_a_user_by_their_id(page: PageClient, memory: AgentMemory) -> None:
+    memory_id = memory.store("I live in Oslo", user_id="alice")
+    memory.graph.add("I", "lives_in", "Oslo", memory_id=memory_id)
+    entities = page.read("entities")["entities"]
+    assert [entity["name"] for entity in entities] == ["alice", "Oslo"]
+    near = page.read("entity?name=alice")
+    assert (near["name"], near["edges"][0]["source"]) == ("alice", "alice")
+    assert page.read("entity?name=Oslo")["neighbours"][0]["name"] == "alice"
+    graph = page.read(f"memory?id={memory_id}")["graph"]
+    assert graph["entities"][0]["name"] == graph["relationships"][0]["source"] == "alice"
+
+
 def test_the_timeline_and_the_graph_go_on_by_key(page: PageClient, memory: AgentMemory) -> None:
     for number in range(5):
         memory.graph.add_entity(f"Person {number}")

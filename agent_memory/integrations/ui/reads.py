@@ -101,7 +101,7 @@ def one_memory(memory: AgentMemory, query: Query) -> dict[str, Any]:
         "is_in_scratchpad": memory_id in scratchpad,
         "history": history,
         "before": [row_of(row) for row in before],
-        "graph": memory.graph.of_memory(memory_id) if is_there else None,
+        "graph": memory.graph.of_memory(memory_id).for_display() if is_there else None,
         "same": [
             {"id": each.memory_id, "content": each.content, "grade": each.grade}
             for each in same
@@ -272,14 +272,16 @@ def entities(memory: AgentMemory, query: Query) -> dict[str, Any]:
     """Return a page of the graph's entities; ``after`` is the last one of the previous page."""
     limit = min(query.number("limit", _PAGE), _MOST_ROWS)
     rows = memory.graph.entities(limit=limit + 1, after=query.text("after"))
-    return {"entities": rows[:limit], "has_more": len(rows) > limit}
+    shown = [row.for_display() for row in rows[:limit]]
+    return {"entities": shown, "has_more": len(rows) > limit}
 
 
 def entity(memory: AgentMemory, query: Query) -> Neighbourhood:
     """Return the relationships around an entity, now or at a time."""
-    return memory.graph.neighbours(
+    near = memory.graph.neighbours(
         query.required("name"), query.number("depth", 1), as_of=query.text("as_of")
     )
+    return near.for_display()
 
 
 # The file ----------------------------------------------------------------------------------------

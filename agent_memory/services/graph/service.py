@@ -36,6 +36,7 @@ from agent_memory.storage.change_records import GraphMoment
 MOST_SHOWN: Final = 2_000
 """Maximum entities, and relationships, that a neighbourhood lists: the nearest."""
 _MOST_AROUND: Final = 500
+_USER_KEY: Final = name_key(USER_NAME)
 
 
 class GraphService(Service):
@@ -318,7 +319,7 @@ class GraphService(Service):
         words = _query_words(query)
         scored: dict[str, float] = {}
         with self._read():
-            named = self._named_among(_keys_of(words), user_id, run_id)
+            named = self._named_among(_keys_of(words, user_id), user_id, run_id)
             if not named:
                 return []
             asked = set(words)
@@ -376,7 +377,13 @@ class GraphService(Service):
         return self._engine.graph.entities(user_id=user_id, run_id=run_id, ids=ids)
 
     def _ids(self, name: str, user_id: str | None) -> list[str]:
-        return list(self._engine.graph.find_all([name_key(name, user_id)], user_id))
+        """Return the entities with a name; if all graphs are meant, also the user with that id."""
+        ids = list(self._engine.graph.find_all([name_key(name, user_id)], user_id))
+        if user_id is None:  # an id in any case would be looked for in all rows
+            owners = dict.fromkeys((name, name.lower(), name.capitalize()))
+            users = (self._engine.graph.find(_USER_KEY, owner) for owner in owners)
+            ids += [user for user in users if user is not None]
+        return ids
 
     def _named(self, name: str, user_id: str | None, run_id: str | None) -> list[EntityView]:
         """Return the entities with a name; within a run, those that its memories call so."""
@@ -404,7 +411,17 @@ class GraphService(Service):
             ids = [entity.id for entity in self._named(name, when.user_id, when.run_id)]
         if not ids:
             raise no_entity(field, name)
-        return ids
+        return list(dict.fromkeys([*ids, *self._introduced_as(ids, when.run_id)]))
+
+    def _introduced_as(self, ids: Sequence[str], run_id: str | None) -> Iterator[str]:
+        """Yield the users who say that their name is one of some entities."""
+        for entity_id in ids:
+            owner = self._engine.graph.entity_row(entity_id)["user_id"]
+            user = self._engine.graph.find(_USER_KEY, owner)
+            if user is not None and self._engine.graph.open_edges(
+                user, "is_named", entity_id, run_id=run_id
+            ):
+                yield user
 
 
 _MOST_WORDS: Final = 200
@@ -424,21 +441,20 @@ def _query_words(query: str) -> list[str]:
     return [word for word in bare if word]
 
 
-def _keys_of(words: Sequence[str]) -> list[str]:
+def _keys_of(words: Sequence[str], user_id: str | None) -> list[str]:
     """Return the keys of all names that adjacent words may form."""
     runs = {
-        name_key(" ".join(words[start:end]))
+        name_key(" ".join(words[start:end]), user_id)
         for start in range(len(words))
         for end in range(start + 1, min(start + _LONGEST_RUN, len(words)) + 1)
     }
-    return sorted(runs | ({USER_NAME.lower()} if _OWN.intersection(words) else set()))
+    return sorted(runs | ({_USER_KEY} if _OWN.intersection(words) else set()))
 
 
 def _worth_of(edge: EdgeView, named: Mapping[str, str], query_terms: set[str]) -> float:
     """Return how relevant a relationship is to a query."""
-    user = USER_NAME.lower()
     ends = [named.get(end) for end in (edge.source_id, edge.target_id)]
-    worth = sum(0.0 if key is None else 0.5 if key == user else 1.0 for key in ends)
+    worth = sum(0.0 if key is None else 0.5 if key == _USER_KEY else 1.0 for key in ends)
     words = {*edge.relationship.lower().split("_"), *edge.target.lower().split(),
              *edge.source.lower().split()}  # fmt: skip
     stems = {word.rstrip("s") for word in words}

@@ -175,3 +175,33 @@ def test_my_and_me_name_the_user(graph: MemoryGraph, memory: AgentMemory) -> Non
     graph.add("I", "lives_in", "Berlin", memory_id=mine)
     assert graph.related_memory_ids("where is my home?", user_id="u1") == [mine]
     assert graph.related_memory_ids("where is home?", user_id="u1") == []
+    assert graph.related_memory_ids("where is U1?", user_id="u1") == [mine]
+
+
+def test_a_user_is_looked_up_by_id_among_all_users(graph: MemoryGraph, clock: Clock) -> None:
+    for user_id, place in (("alice", "Oslo"), ("Ben", "Berlin")):
+        graph.add("I", "lives_in", place, user_id=user_id)
+    before = clock.now
+    clock.forward(days=1)
+    graph.add("Alice", "knows", "Zoe", user_id="Ben")
+    for name in ("ben", "Ben"):
+        (edge,) = graph.relationships(name)
+        assert (edge.for_display().source, edge.target) == ("Ben", "Berlin")
+        assert graph.neighbours(name).for_display().name == "Ben"
+    assert {edge.target for edge in graph.relationships("Alice")} == {"Oslo", "Zoe"}
+    assert [edge.target for edge in graph.relationships("Alice", as_of=before)] == ["Oslo"]
+    assert graph.path("Oslo", "Alice").for_display().names == ["Oslo", "alice"]
+    user = graph.entity("alice")
+    assert user is not None
+    assert (user.name, user.user_id, user.for_display().name) == ("USER_ID", "alice", "alice")
+
+
+def test_a_user_is_looked_up_by_the_name_they_go_by(graph: MemoryGraph) -> None:
+    graph.add("I", "is_named", "Robert", user_id="u1")
+    graph.add("I", "lives_in", "Oslo", user_id="u1")
+    graph.add("I", "lives_in", "Rome", user_id="u2")
+    graph.add("Robert", "lives_in", "Bergen", user_id="u2")
+    assert [edge.target for edge in graph.relationships("robert")] == ["Robert", "Oslo", "Bergen"]
+    near = graph.neighbours("Robert", user_id="u1").for_display()
+    assert (near.name, [place.name for place in near.neighbours]) == ("Robert", ["Oslo"])
+    assert graph.path("Robert", "Oslo", user_id="u1").for_display().names == ["u1", "Oslo"]
