@@ -340,8 +340,9 @@ class ExtractionPipeline:
         if graph is None:
             if self._request.model is not None and texts:
                 self._problems.append("graph: the model failed: rules read it")
+            speakers = {message.name for message in self._messages if message.name}
             for place, text in texts.items():
-                updates_of[place] = graph_updates_by_rules(text, edges=edges)
+                updates_of[place] = graph_updates_by_rules(text, edges=edges, speakers=speakers)
         else:
             for update in graph.updates:
                 for place in _who_says(update, texts):

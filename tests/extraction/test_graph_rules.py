@@ -50,6 +50,14 @@ def read(text: str) -> list[str]:
         ("I speak English and Ann speaks Dutch", ["ADD USER_ID speaks English"]),
         ("I no longer speak German", ["DELETE USER_ID speaks German"]),
         ("I don't speak German anymore", ["DELETE USER_ID speaks German"]),
+        ("My other son is called Max.", ["ADD USER_ID has_son Max"]),
+        ("My wife Clara works at Acme", ["ADD USER_ID has_wife Clara"]),
+        ("I took my son Theo to school, and met my brother Tom.",
+         ["ADD USER_ID has_son Theo", "ADD USER_ID has_brother Tom"]),
+        ("Priya owns the deployment.", ["ADD Priya owns deployment"]),
+        ("I own a canoe and a kayak", ["ADD USER_ID owns canoe"]),
+        ("Priya no longer owns the deployment", ["DELETE Priya owns deployment"]),
+        ("I live in Oslo and I work at Acme", ["ADD USER_ID lives_in Oslo"]),
     ],
 )  # fmt: skip
 def test_what_is_said_plainly_is_read(text: str, wanted: list[str]) -> None:
@@ -67,7 +75,10 @@ def test_what_is_said_plainly_is_read(text: str, wanted: list[str]) -> None:
         "I love the color and texture", "Sounds like fun", "It's like therapy for me",
         "Unconditional love is important", "I enjoy spending time with friends",
         "I love stories that tackle hard issues", "He said he likes tea", "I wish I lived in Rome",
-        "I moved to the sofa", "I like I", "My friend likes tea", "Assistant: I like tea",
+        "I moved to the sofa", "I like I", "Translate: I live in Madrid.", "Quote: I live in Rome",
+        "My brother said: I live in Bergen.", "my notes: I live in Oslo", "I own up to it",
+        "I taught my son French", "I saw my brother Monday", "My ex wife is called Ann",
+        "My friend likes tea", "Assistant: I like tea",
         "", "???", "I like " + "very " * 100 + "long things",
     ],
 )  # fmt: skip
@@ -79,6 +90,14 @@ def test_the_speaker_is_who_says_i() -> None:
     assert read("Bob: I like tea") == ["ADD Bob likes tea"]
     assert read("User: I like tea") == ["ADD USER_ID likes tea"]
     assert read("Bob: The user likes tea") == ["ADD USER_ID likes tea"]
+    assert read("bob_7: I like tea") == []
+    named = graph_updates_by_rules("bob_7: I like tea", speakers=["bob_7"])
+    assert [update.source for update in named] == ["bob_7"]
+
+
+def test_the_name_of_a_message_is_a_speaker(memory: AgentMemory) -> None:
+    memory.add([{"role": "user", "name": "bob_7", "content": "I like tea"}], graph=True)
+    assert [edge.source for edge in memory.graph.relationships()] == ["bob_7"]
 
 
 def test_each_thing_is_told_once() -> None:

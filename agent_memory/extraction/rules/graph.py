@@ -8,7 +8,7 @@ nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from agent_memory.extraction.rules.statements import said_behind_opening, speaker_and_text
@@ -22,7 +22,7 @@ from agent_memory.models.graph import (
     name_key,
 )
 from agent_memory.text.sentences import sentences
-from agent_memory.text.speech_acts import is_denied, is_supposed
+from agent_memory.text.speech_acts import is_denied, is_order, is_supposed
 
 _SURE: Final = 0.8
 _TASTES: Final = frozenset(
@@ -46,14 +46,31 @@ _WHO: Final = (
     r"(?P<who>I|[Tt]he user|[A-Z][\w\u2019'-]*[\w](?: [A-Z][\w\u2019'-]*\w){0,2}|[A-Z]\w*)"
 )
 _NAME: Final = (
-    r"(?P<what>[A-Z0-9][\w.&\u2019'-]*(?: (?:(?:of|de|la|the|and|&) )?[A-Z0-9][\w.&'-]*){0,4})"
+    # "I live in Oslo and I work at Acme" ends before the second I.
+    r"(?P<what>[A-Z0-9][\w.&\u2019'-]*"
+    r"(?: (?:(?:of|de|la|the|and|&) )?(?!I\b)[A-Z0-9][\w.&'-]*){0,4})"
 )
 _THING: Final = r"(?P<what>\S.*)"
+_FIRST: Final = r"(?P<what>\S.*?)(?= and (?:the|an?)\b|$)"
 _LANGUAGE: Final = r"[A-Z][\w-]*(?: [A-Z][\w-]*)*"
 # "I speak English and Ann speaks Dutch" ends before Ann.
 _LANGUAGES: Final = rf"(?P<what>{_LANGUAGE}(?:(?:, and |, | and ){_LANGUAGE}\b(?! [a-z]+s\b))*)"
 _NAMED: Final = rf"(?:named|called) {_NAME}"
 _KINDS: Final = "|".join(_KIN)
+_WHICH: Final = "(?:(?:other|eldest|elder|oldest|older|youngest|younger|little|big|twin|best) )?"
+# "I taught my son French" names no son: after most verbs, what follows may be another object.
+_MY_KIN: Final = re.compile(
+    r"(?:^|\b(?:with|and|for|to|from|of|about|by|meet|met|visit|visited|miss|love|see|saw|took"
+    r"|married) )"
+    rf"(?P<who>[Mm]y) {_WHICH}(?P<kin>{_KINDS}) (?P<what>[A-Z][a-z\u00df-\u00ff-]+)(?![\w&])"
+)
+_NO_KIN: Final = frozenset(
+    """
+    monday tuesday wednesday thursday friday saturday sunday january february march april may june
+    july august september october november december christmas easter english french spanish german
+    italian dutch portuguese chinese japanese russian arabic latin greek
+    """.split()
+)
 
 # In each, the group ``what`` is the other end; the groups may also name the relationship.
 _FORMS: Final = tuple(
@@ -77,15 +94,16 @@ _FORMS: Final = tuple(
         (rf"{_WHO}{_BE}{_ADVERB} planning a trip to (?:the )?{_NAME}", "plans_trip_to"),
         (rf"{_WHO}{_ADVERB} speaks? {_LANGUAGES}", "speaks"),
         (rf"{_WHO}{_ADVERB} ha(?:ve|s) an? (?:\w+ )?(?P<kin>{_KINDS}) {_NAMED}", ""),
-        (rf"(?P<who>[Mm]y) (?P<kin>{_KINDS}){_APOSTROPHE}s name is {_NAME}", ""),
-        (rf"(?P<who>[Mm]y) (?P<kin>{_KINDS}) is (?:named|called) {_NAME}", ""),
+        (rf"(?P<who>[Mm]y) {_WHICH}(?P<kin>{_KINDS}){_APOSTROPHE}s name is {_NAME}", ""),
+        (rf"(?P<who>[Mm]y) {_WHICH}(?P<kin>{_KINDS}) is (?:named|called) {_NAME}", ""),
+        (rf"{_WHO}{_ADVERB} own(?P<s>s?) (?:the |an? )?(?!up\b){_FIRST}", "owns"),
         (rf"(?P<who>[Mm]y) name is {_NAME}", "is_named"),
     )
 )
 _NO_LONGER: Final = re.compile(
     rf"{_WHO}(?:{_BE})? no longer (?P<verb>likes?|loves?|enjoys?|prefers?|lives? in"
-    rf"|speaks?|works? (?:at|for)|living in|working (?:at|for)|married to|allergic to) (?:the )?"
-    rf"{_THING}"
+    r"|owns?|speaks?|works? (?:at|for)|living in|working (?:at|for)|married to|allergic to)"
+    rf" (?:the )?{_THING}"
 )
 _ANY_MORE: Final = re.compile(
     rf"{_WHO} do(?:es)?(?: not|n{_APOSTROPHE}t)"
@@ -132,19 +150,31 @@ _NOBODY: Final = frozenset(
     " there here not no also now then yes well oh ok okay hey hi maybe many most some all both each"
     " today yesterday tomorrow please remember note".split()
 )
+_LABELS: Final = frozenset(
+    """
+    answer context customer definition email example headline hint input lyrics message original
+    output paragraph paraphrase passage phrase poem prompt proofread question quote reminder
+    rephrase result sentence song story subject summary task text title topic transcribe translation
+    warning
+    """.split()
+)
+"""What is before a colon and is nobody's name, beside the verbs of orders ("Translate: …")."""
 _PAIRS: Final = frozenset({"mac cheese", "fish chips", "rock roll", "bread butter", "salt pepper",
                            "peanut jelly", "ham eggs", "gin tonic"})  # fmt: skip
 _MOST_WORDS: Final = 6
 
 
-def graph_updates_by_rules(text: str, *, edges: Sequence[EdgeView] = ()) -> list[GraphUpdate]:
+def graph_updates_by_rules(
+    text: str, *, edges: Sequence[EdgeView] = (), speakers: Collection[str] = ()
+) -> list[GraphUpdate]:
     """Return what a memory says about the graph, in its order, without repeats.
 
-    "I" and "my" are the user, unless the text begins with a name ("Alice: I …"). ``edges`` are the
-    open relationships: among them "loves" replaces "likes" for the same thing.
+    "I" and "my" are the user, unless the text begins with a name ("Alice: I …"): a capitalized one,
+    or one of the conversation's ``speakers``. ``edges`` are the open relationships: among them
+    "loves" replaces "likes" for the same thing.
     """
     label, spoken = speaker_and_text(text)
-    if label.lower() in ("assistant", "system", "ai"):
+    if label and not _is_speaker(label, speakers):
         return []
     who = label if label and name_key(label) != USER_NAME.lower() else USER_NAME
     by_key: dict[tuple[str, str, str, str], GraphUpdate] = {}
@@ -162,10 +192,27 @@ def graph_updates_by_rules(text: str, *, edges: Sequence[EdgeView] = ()) -> list
     return list(by_key.values())
 
 
+def _is_speaker(label: str, speakers: Collection[str]) -> bool:
+    """Return whether what is before a colon is somebody's name.
+
+    "Translate: I live in Madrid" and "My brother said: I live in Bergen" name no speaker.
+    """
+    words = label.lower().split()
+    if label.lower() in ("assistant", "system", "ai") or not _NOBODY.isdisjoint(words):
+        return False
+    if len(words) == 1 and (words[0] in _LABELS or is_order(label)):
+        return False
+    is_name = len(words) <= 3 and not any(word[0].islower() for word in label.split())
+    return is_name or label in speakers or name_key(label) == USER_NAME.lower()
+
+
 def _read(sentence: str, speaker: str) -> Iterator[tuple[GraphAction, str, str, str]]:
     line = sentence.rstrip(" .!")
     if len(line) > 300 or is_supposed(line) or _UNSURE.search(line):
         return
+    for kin in _MY_KIN.finditer(line):
+        if kin["what"].lower() not in _NO_KIN:
+            yield from _updates(GraphAction.ADD, kin, _relationship(kin), speaker)
     line = said_behind_opening(line)
     for pattern in (_NO_LONGER, _ANY_MORE, _QUIT):
         if match := pattern.fullmatch(line):
@@ -219,7 +266,8 @@ def _subject(who: str, speaker: str) -> str | None:
 
 def _targets(what: str, relationship: str) -> Iterator[str]:
     """Yield the things that an end names: one, or those of a list; nothing if that is unsure."""
-    cut = _CUT.search(what) if relationship in _TASTES or relationship == "works_as" else None
+    is_cut = relationship in _TASTES or relationship in ("works_as", "owns")
+    cut = _CUT.search(what) if is_cut else None
     if relationship == "speaks":
         parts = re.split(r", (?:and )?| and ", what)
     elif cut is not None and cut[0].startswith(",") and _is_list(what):
