@@ -22,7 +22,8 @@ class ScratchpadVerbs(OpenMemory):
     def promote(self, memory_id: str) -> Promotion:
         """Put a memory into the scratchpad by hand; the least recently used one makes room.
 
-        An archived memory stays out: ``promoted`` is false. Raises ``MemoryNotFound``.
+        ``promoted`` is false if it had been promoted by hand before, and for an archived memory,
+        which stays out. Raises ``MemoryNotFound``.
         """
         promotion = self._store.promote(memory_id)
         if promotion.promoted:
@@ -44,11 +45,12 @@ class ScratchpadVerbs(OpenMemory):
 
     def _scratchpad_of(self, owner: Owner | None) -> Scratchpad:
         """Return what is in the scratchpad of a session's memories, or of all."""
+        listed = self._store.scratchpad(owner)
         entries = [
             ScratchpadMemoryEntry.model_construct(
                 **memory.model_dump(include=set(ScratchpadMemoryEntry.model_fields))
             )
-            for memory in self._store.scratchpad(owner)
+            for memory, _ in listed
         ]
         max_size = self._store.readable_config().scratchpad_max_size
         return Scratchpad.model_construct(
@@ -56,6 +58,7 @@ class ScratchpadVerbs(OpenMemory):
             last_updated=self._now(),
             max_size=max(max_size, len(entries)),
             memories=entries,
+            promoted=[memory.id for memory, reason in listed if reason == "promoted"],
         )
 
     def context(
@@ -88,7 +91,7 @@ class ScratchpadVerbs(OpenMemory):
         )
         budget = chosen.token_budget if token_budget is None else token_budget
         check_whole_number("token_budget", budget, lowest=0)
-        memories = self._store.scratchpad(owner, for_context=True)
+        memories = [memory for memory, _ in self._store.scratchpad(owner, for_context=True)]
         text, shown = render_context(
             memories, chosen, budget, agent_id=self.agent_id, count_tokens=count_tokens
         )

@@ -182,12 +182,13 @@ def scratchpad(session: Session, /) -> None:
         pad = memory.scratchpad()
     rows = [
         (entry.id, str(entry.timestamp.date()), entry.category, str(entry.access_count),
-         entry.content)
+         "yes" if entry.id in pad.promoted else "", entry.content)
         for entry in pad.memories
     ]  # fmt: skip
-    headings = ("id", "date", "category", "accesses", "content")
+    headings = ("id", "date", "category", "accesses", "promoted", "content")
     text = table(headings, rows) if rows else "the scratchpad is empty"
-    emit(pad, text=text, rows=(agent_memory.ScratchpadMemoryEntry, pad.memories))
+    shown = {**pad.model_dump(), "promoted": pad.promoted}
+    emit(shown, text=text, rows=(agent_memory.ScratchpadMemoryEntry, pad.memories))
 
 
 @click.command()

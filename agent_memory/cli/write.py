@@ -337,7 +337,7 @@ def promote(session: Session, /, memory_id: str) -> None:
     """
     with session.open() as memory:
         done = memory.promote(memory_id)
-        was_there = f"{memory_id} is already in the scratchpad"
+        was_there = f"{memory_id} was already promoted"
         text = f"promoted {memory_id}" if done.promoted else was_there
         text += f"; {done.evicted} was removed to make room" if done.evicted else ""
         stored = None if done.promoted else memory.get(memory_id)

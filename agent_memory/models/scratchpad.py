@@ -29,12 +29,17 @@ class ScratchpadMemoryEntry(Record, frozen=True):
 
 
 class Scratchpad(Record):
-    """The scratchpad of an agent: 10 to 100 entries at most, 50 by default."""
+    """The scratchpad of an agent: 10 to 100 entries at most, 50 by default.
+
+    ``promoted`` (ours) are the ids of those memories that were promoted by hand; it is not part of
+    the file format, so ``model_dump`` leaves it out.
+    """
 
     agent_id: AgentId
     last_updated: UtcDatetime = Field(default_factory=now_utc)
     max_size: int = Field(default=50, ge=10, le=MAX_SCRATCHPAD_SIZE)
     memories: list[ScratchpadMemoryEntry] = Field(default_factory=list)
+    promoted: list[str] = Field(default_factory=list, exclude=True)
 
     _entered: dict[str, datetime] = PrivateAttr(default_factory=dict)
 
@@ -72,7 +77,7 @@ class Scratchpad(Record):
 
 
 class Promotion(Record, frozen=True):
-    """The outcome of ``promote``: whether the memory is new there, and which one was evicted."""
+    """The outcome of ``promote``: whether it was promoted now, and which memory was evicted."""
 
     memory_id: str
     promoted: bool

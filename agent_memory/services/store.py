@@ -57,6 +57,7 @@ from agent_memory.services.writing.update import (
 from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.filters import EVERYTHING, Equals, filter_of
 from agent_memory.storage.opening import open_engine
+from agent_memory.storage.records import Reason
 
 if TYPE_CHECKING:
     from agent_memory.models.owner import Owner
@@ -269,13 +270,14 @@ class Store:
         with self._unit_of_work.write() as now:
             row_id = row_id_of(self._engine, memory_id)
             is_archived = memory_of(self._engine, memory_id).archived
-            is_new = not is_archived and not self._engine.scratchpad.contains(row_id)
+            # None where it is not in: a new memory is in at once, but not by hand.
+            reason = self._engine.scratchpad.reasons([row_id]).get(row_id)
             entering = [] if is_archived else [row_id]  # evict nothing for a hidden memory
             evicted = enter_scratchpad(self._engine, entering, "promoted", now).evicted
-            self._engine.agent.count_promotions(int(is_new))
+            self._engine.agent.count_promotions(int(not is_archived and reason is None))
             return Promotion(
                 memory_id=memory_id,
-                promoted=is_new,
+                promoted=not is_archived and reason != "promoted",
                 evicted=evicted[0] if evicted else None,
                 scratchpad_size=self._engine.scratchpad.size(),
             )
@@ -376,18 +378,24 @@ class Store:
         duplicates.complete_fingerprints(self._engine)
         yield from duplicates.groups(self._engine)
 
-    def scratchpad(self, owner: Owner | None = None, *, for_context: bool = False) -> list[Memory]:
-        """Return the memories in the scratchpad, most recently used first: one owner's, or all."""
+    def scratchpad(
+        self, owner: Owner | None = None, *, for_context: bool = False
+    ) -> list[tuple[Memory, Reason]]:
+        """Return the memories in the scratchpad, most recently used first: one owner's, or all.
+
+        Each is returned with the reason for which it is there.
+        """
         self._unit_of_work.flush()
         with self._engine.read():
             user_id = None if owner is None else owner.user_id
             row_ids = self._engine.scratchpad.members(user_id=user_id)
             row_ids = promoted_first(self._engine, row_ids) if for_context else row_ids
             memories = self._engine.memories.get_many(row_ids)
-        listed = (memories[row_id] for row_id in row_ids)
+            reasons = self._engine.scratchpad.reasons(row_ids)
+        listed = ((memories[row_id], reasons[row_id]) for row_id in row_ids)
         return [
-            memory
-            for memory in listed
+            (memory, reason)
+            for memory, reason in listed
             if owner is None or owner.owns(memory.user_id, memory.run_id)
         ]
 

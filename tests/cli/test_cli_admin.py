@@ -100,7 +100,7 @@ KEYS = {
     "update": {"id", "content", "version", "updated_at"},
     "promote": {"memory_id", "promoted", "evicted", "scratchpad_size"},
     "demote": {"memory_id", "demoted"},
-    "scratchpad": {"agent_id", "last_updated", "max_size", "memories"},
+    "scratchpad": {"agent_id", "last_updated", "max_size", "memories", "promoted"},
     "context": {"context"},
     "history": {"history"},
     "agents": {"agents"},

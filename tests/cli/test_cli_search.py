@@ -221,7 +221,11 @@ def test_promote_and_demote_move_a_memory_in_and_out_of_the_scratchpad(
     assert one not in cli("scratchpad").out
     assert cli("promote", one).out == f"promoted {one}\n"
     assert cli("promote", one, "--json").data["promoted"] is False
-    assert one in [entry["id"] for entry in cli("scratchpad", "--json").data["memories"]]
+    pad = cli("scratchpad", "--json").data
+    assert one in [entry["id"] for entry in pad["memories"]]
+    assert pad["promoted"] == [one]
+    (row,) = [line for line in cli("scratchpad").out.splitlines() if one in line]
+    assert row.split()[4] == "yes"
     assert "walnut a (ops, db)" in cli("context").out
     assert cli("context", "--budget", "0").out == ""
 

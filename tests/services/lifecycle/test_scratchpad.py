@@ -132,10 +132,13 @@ def test_one_that_is_archived_is_not_promoted(memory: AgentMemory, clock: Clock)
     assert entries(memory) == before
 
 
-def test_promoting_one_that_is_in_is_nothing_new(memory: AgentMemory, clock: Clock) -> None:
+def test_one_that_is_in_is_promoted_once(memory: AgentMemory, clock: Clock) -> None:
+    """A new memory is in the scratchpad at once, but not by hand: promoting it keeps it there."""
     made = fill(memory, clock)
     done = memory.promote(made[3])
-    assert (done.promoted, done.evicted, done.scratchpad_size) == (False, None, 50)
+    assert (done.promoted, done.evicted, done.scratchpad_size) == (True, None, 50)
+    assert memory.scratchpad().promoted == [made[3]]
+    assert memory.promote(made[3]).promoted is False
     assert memory.info().stats.scratchpad_promotions == 0
 
 
