@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -11,6 +13,7 @@ from pathlib import Path
 import click
 
 from agent_memory import (
+    AgentConfig,
     AgentMemory,
     AgentSummary,
     BackupFile,
@@ -19,8 +22,9 @@ from agent_memory import (
     StorageCorrupt,
 )
 from agent_memory.cli.options import FILE, ExitCode, Session, confirm, json_option, listing_options
-from agent_memory.cli.render import details_text, emit
+from agent_memory.cli.render import details_text, emit, plain
 from agent_memory.cli.reports import agents_text, backups_text, check_text
+from agent_memory.cli.tables import table
 
 
 @click.command()
@@ -52,13 +56,31 @@ def info(session: Session, /) -> None:
     emit(info, text=details_text(info))
 
 
-@click.command()
+class _WithSettings(click.Command):
+    """A command whose help ends with what each setting means."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Settings"):
+            formatter.write_dl(list(_meanings().items()))
+
+
+def _meanings() -> dict[str, str]:
+    """Return what each setting means, and the values that it takes, from the model's docstring."""
+    text = inspect.cleandoc(AgentConfig.__doc__ or "")
+    entries = re.findall(r"^- ``(\w+)``: (.+(?:\n  .+)*)", text, re.MULTILINE)
+    meanings = {name: " ".join(meaning.split()) for name, meaning in entries}
+    for mark, replacement in {"``": "", "None": "null", " (see OnSecret)": ""}.items():
+        meanings = {name: text.replace(mark, replacement) for name, text in meanings.items()}
+    return meanings
+
+
+@click.command(cls=_WithSettings)
 @click.argument("name", required=False)
 @click.argument("value", required=False)
 @json_option
 @click.pass_obj
 def configure(session: Session, /, name: str | None, value: str | None) -> None:
-    """Show an agent's settings, or change one. VALUE is JSON, or plain text.
+    """Show an agent's settings and what they mean, or change one. VALUE is JSON, or plain text.
 
     VALUE replaces the whole setting: whatever it leaves out of a list or an object is gone.
 
@@ -72,7 +94,13 @@ def configure(session: Session, /, name: str | None, value: str | None) -> None:
         raise click.UsageError(f"give a value for {name}")
     with session.open() as memory:
         settings = memory.configure(**({} if name is None else {name: _read(value or "")}))
-    emit(settings, text=details_text(settings))
+    meanings = _meanings()
+    rows = [(key, _text_of(each), meanings.get(key, "")) for key, each in plain(settings).items()]
+    emit(settings, text=table(("setting", "value", "meaning"), rows))
+
+
+def _text_of(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _read(value: str) -> object:

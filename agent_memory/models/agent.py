@@ -41,15 +41,27 @@ def _clean_category(category: str) -> str:
 class AgentConfig(Record, frozen=True):
     """Settings stored in the agent's file.
 
+    - ``scratchpad_max_size``: how many memories of each user the scratchpad holds: 10 to 100.
+    - ``migration_threshold``: from how many memories on search by meaning is suggested: 100 or
+      more.
+    - ``auto_migrate``: whether to switch to search by meaning at that number: ``true`` or
+      ``false``.
+    - ``migration_strategy``: when that is done: in the ``background``, or ``immediate``: before the
+      ``store`` that reaches the number returns.
+    - ``embedding_model``: the model that ``migrate`` uses unless another is named.
+    - ``similarity_threshold``: the minimum similarity of a hit, 0 to 1; at the default the best hit
+      of each query decides.
+    - ``categories``: those that the agent adds to the nine: a list of texts of 1 to 50 characters.
     - ``on_duplicate``: what to do with a memory that is stored already, unless ``store`` says
-      otherwise. If ``None``, duplicates are kept, but echoes of what was just recalled are merged.
+      otherwise: ``keep``, ``merge`` or ``refuse``. If ``None``, duplicates are kept, but echoes of
+      what was just recalled are merged.
     - ``on_secret``: what to do with keys, tokens and passwords in what is stored, changed or
       imported, unless the call says otherwise: ``warn``, ``mask``, ``refuse`` or ``keep`` (see
       ``OnSecret``).
     - ``retention``: the policy that ``tidy`` applies, and ``store`` as far as its limits are hard:
       a policy (only the rules that it sets are on), a preset's name (``standard``) or ``None``.
-    - ``backups_kept``: how many of the backups made before destructive operations are kept; 0 makes
-      none.
+    - ``backups_kept``: how many of the backups made before destructive operations are kept, 0 to
+      1000; 0 makes none.
     - ``sharing``: what other agents may do with this one's memories: nothing (``private``),
       ``read`` or ``write``. If ``None``, only those of an agent named ``shared`` may be read.
     - ``event_log``: whether events are written to ``events.jsonl`` beside the file, or to the
@@ -57,8 +69,6 @@ class AgentConfig(Record, frozen=True):
       memories.
     - ``vector_index``: the kind of table that holds the vector index: sqlite-vec's (``vec0``), or
       an ordinary ``table``, which any program can read. The results are the same.
-
-    ``categories`` are those that the agent adds to the nine.
     """
 
     scratchpad_max_size: int = Field(

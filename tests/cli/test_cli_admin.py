@@ -10,12 +10,13 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal, get_args, get_origin
 
 import click
 import pytest
 from conftest import PROGRAM, Cli
 
-from agent_memory import AgentMemory, AgentNotFound
+from agent_memory import AgentConfig, AgentMemory, AgentNotFound
 from agent_memory.cli import cli as group
 from agent_memory.cli import run
 
@@ -453,6 +454,23 @@ def test_agents_of_an_empty_root_are_none(cli: Cli, root: Path) -> None:
     assert cli("agents").out == "no agents\n"
     assert cli("agents", "--json").data == {"agents": []}
     assert not root.exists()
+
+
+def test_every_setting_is_shown_with_its_value_and_what_it_means(cli: Cli, root: Path) -> None:
+    store(root, "walnut")
+    cli("--agent", "bob", "configure", "categories", '["incident"]')
+    shown = cli("--agent", "bob", "configure").out
+    help_text = "".join(cli("configure", "--help").out.split())
+    for name, field in AgentConfig.model_fields.items():
+        (row,) = [line.split(maxsplit=2) for line in shown.splitlines() if line.startswith(name)]
+        assert len(row) == 3, row
+        assert "".join(row[2].split()) in help_text
+        kinds = (field.annotation, *get_args(field.annotation))
+        for literal in (kind for kind in kinds if get_origin(kind) is Literal):
+            assert set(get_args(literal)) <= set(re.findall(r"\w+", row[2])), name
+    assert '["incident"]' in shown
+    assert "null" in shown
+    assert "None" not in shown
 
 
 def test_info_tells_the_figures(cli: Cli, root: Path) -> None:
