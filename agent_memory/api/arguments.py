@@ -20,7 +20,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.record import Model, validate_model
 from agent_memory.models.safety import SecretPolicy
 from agent_memory.models.search import SearchFilters
-from agent_memory.models.times import parse_end, parse_time, to_utc
+from agent_memory.models.times import parse_point, to_utc
 from agent_memory.runtime.files import is_there
 
 Clock = Callable[[], datetime]
@@ -122,32 +122,35 @@ def join_filters(
     return validate_model(SearchFilters, {**base.model_dump(exclude_unset=True), **named})
 
 
-def parse_date_range(since: Time | None, until: Time | None) -> dict[str, datetime | None] | None:
+def parse_date_range(
+    since: Time | None, until: Time | None, now: datetime
+) -> dict[str, datetime | None] | None:
     """Return the two ends of a range, or ``None`` if neither is given."""
     if since is None and until is None:
         return None
-    start = None if since is None else parse_moment("since", since)
-    end = None if until is None else parse_moment("until", until, read=parse_end)
+    start = None if since is None else parse_moment("since", since, now=now)
+    end = None if until is None else parse_moment("until", until, now=now, ends=True)
     return {"start": start, "end": end}
 
 
 def parse_moment(
-    name: str, value: Time, *, read: Callable[[str], datetime] = parse_time
+    name: str, value: Time, *, now: datetime | None = None, ends: bool = False
 ) -> datetime:
-    """Return a time in UTC, or raise ``ValidationError``."""
+    """Return a time in UTC, or raise ``ValidationError``; a text is read by ``parse_point``."""
     if not isinstance(value, date | str):
         raise ValidationError.of(name, "must be a datetime, or a string like 2026-01-28", value)
     try:
         if isinstance(value, datetime):
             return to_utc(value)
-        return read(value if isinstance(value, str) else value.isoformat())
+        text = value if isinstance(value, str) else value.isoformat()
+        return parse_point(text, ends=ends, now=now)
     except ValueError as error:
         raise ValidationError.of(name, str(error), value) from error
 
 
 def parse_as_of(value: Time) -> datetime:
     """Return the moment that ``as_of`` means; a date without a time is the end of that day."""
-    return parse_moment("as_of", value, read=parse_end)
+    return parse_moment("as_of", value, ends=True)
 
 
 def check_order(order: str) -> MemoryOrder:

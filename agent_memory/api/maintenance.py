@@ -116,7 +116,7 @@ class MaintenanceVerbs(OpenMemory):
         lies in the future.
         """
         limit = check_whole_number("limit", limit, lowest=1, highest=1000)
-        moment = None if since is None else parse_moment("since", since)
+        moment = None if since is None else parse_moment("since", since, now=self._now())
         if moment is not None and moment > self._now():
             raise ValidationError.of("since", "is in the future: nothing is counted yet", since)
         return self._store.statistics.statistics(

@@ -74,7 +74,8 @@ class RetrievalVerbs(OpenMemory):
 
         What a memory must be like (all conditions must hold):
 
-        - ``since`` and ``until``: its time, both ends included.
+        - ``since`` and ``until``: its time, both ends included: a datetime, ISO 8601, how long
+          ago (``12h``, ``7d``, ``2w``), ``today`` or ``yesterday``.
         - ``category``, ``tags``, ``kind``, ``importance``, ``session_id``, ``user_id``, ``run_id``:
           its fields. ``filters`` has these and more, see ``SearchFilters``.
         - ``as_of``: searches the memories as they were at that time.
@@ -104,7 +105,7 @@ class RetrievalVerbs(OpenMemory):
         """
         joined = join_filters(
             filters,
-            date_range=parse_date_range(since, until),
+            date_range=parse_date_range(since, until, self._now()),
             category=category,
             tags=tags,
             tags_match=tags_match,

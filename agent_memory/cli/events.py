@@ -39,7 +39,9 @@ _OFF: Final = (
     type=click.Choice([event.value for event in EventName]),
     help="Only these events, such as memory:stored.",
 )
-@click.option("--since", type=Moment(), help="From this time on: a time, or 12h, 7d, 2w.")
+@click.option(
+    "--since", type=Moment(), help="From this time on: a time, or 12h, 7d, 2w, yesterday."
+)
 @json_option
 @click.pass_obj
 def events(

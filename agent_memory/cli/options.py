@@ -34,7 +34,7 @@ from agent_memory.cli.plain_reads import Answer, asked
 from agent_memory.cli.tables import FORMS
 from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
 from agent_memory.models.limits import EMBEDDER_VARIABLE
-from agent_memory.models.times import parse_end, parse_time, time_ago
+from agent_memory.models.times import parse_point
 from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.files import is_there
 from agent_memory.runtime.paths import (
@@ -319,7 +319,7 @@ def accept_shared_options(command: click.Command) -> click.Command:
 
 
 class Moment(_MomentType):
-    """A time: ISO 8601, or how long ago (``12h``, ``7d``, ``2w``).
+    """A time: ISO 8601, how long ago (``12h``, ``7d``, ``2w``), ``today`` or ``yesterday``.
 
     A date alone is the first moment of its day, or the last if the time ``ends`` a period.
     """
@@ -333,13 +333,10 @@ class Moment(_MomentType):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> datetime:
         """Return the time in UTC."""
-        text = str(value)
-        if moment := time_ago(text):
-            return moment
         try:
-            return parse_end(text) if self.ends else parse_time(text)
+            return parse_point(str(value), ends=self.ends)
         except ValueError as error:
-            self.fail(f"{error}, or 7d for seven days ago", param, ctx)
+            self.fail(str(error), param, ctx)
 
 
 as_of_option = click.option(
@@ -437,7 +434,7 @@ filter_options = _all_of(
     click.option(
         "--since",
         type=Moment(),
-        help="From this time on: 2026-01-28 (UTC), or 7d for seven days ago.",
+        help="From this time on: 2026-01-28 (UTC), or 7d for seven days ago, yesterday.",
     ),
     click.option(
         "--until", type=Moment(ends=True), help="Up to this time: 2026-01-28 (all of that day), 7d."

@@ -24,7 +24,9 @@ _ADVICE: Final = {
 
 
 @click.command()
-@click.option("--since", type=Moment(), help="From this time on: a time, or 12h, 7d, 2w.")
+@click.option(
+    "--since", type=Moment(), help="From this time on: a time, or 12h, 7d, 2w, yesterday."
+)
 @click.option(
     "--limit",
     "-n",

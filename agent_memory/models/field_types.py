@@ -21,7 +21,7 @@ from agent_memory.models.fields import (
     clean_tags,
     clean_text,
 )
-from agent_memory.models.times import parse_end, parse_time, to_utc
+from agent_memory.models.times import parse_point, parse_time, to_utc
 
 
 def _refuse_scalar_text(value: object) -> object:
@@ -44,7 +44,11 @@ Metadata = Annotated[dict[str, Any], AfterValidator(clean_metadata)]
 def _read_end(value: object) -> object:
     if isinstance(value, date) and not isinstance(value, datetime):
         value = value.isoformat()
-    return parse_end(value) if isinstance(value, str) else _read_time(value)
+    return parse_point(value, ends=True) if isinstance(value, str) else _read_time(value)
+
+
+def _read_start(value: object) -> object:
+    return parse_point(value) if isinstance(value, str) else _read_time(value)
 
 
 def _read_time(value: object) -> object:
@@ -58,6 +62,8 @@ def _read_time(value: object) -> object:
 
 UtcDatetime = Annotated[datetime, BeforeValidator(_read_time), AfterValidator(to_utc)]
 """A field for a time in UTC; it accepts a datetime or ISO 8601 text."""
+UtcStart = Annotated[datetime, BeforeValidator(_read_start), AfterValidator(to_utc)]
+"""The same for the beginning of a range: it may be ``7d`` ago, ``today`` or ``yesterday``."""
 UtcEnd = Annotated[datetime, BeforeValidator(_read_end), AfterValidator(to_utc)]
 """The same for the end of a range: a date alone ends with its day."""
 

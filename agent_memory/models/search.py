@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 from pydantic import Field, model_validator
 
 from agent_memory.models.enums import Importance, MatchType, MemoryKind, MemoryType, TaskStatus
-from agent_memory.models.field_types import Tags, Text, UtcDatetime, UtcEnd
+from agent_memory.models.field_types import Tags, Text, UtcDatetime, UtcEnd, UtcStart
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
 from agent_memory.models.times import format_time
@@ -15,7 +15,7 @@ from agent_memory.models.times import format_time
 class DateRange(Record, extra="forbid", frozen=True):
     """From ``start`` to ``end``, both included, either optional. A date alone ends with its day."""
 
-    start: UtcDatetime | None = None
+    start: UtcStart | None = None
     end: UtcEnd | None = None
 
     @model_validator(mode="after")

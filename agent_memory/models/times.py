@@ -18,6 +18,7 @@ _TIME: Final = re.compile(r"[\dW-]{7,10}(?:[Tt ][\d:.,]+ ?(?:[Zz]|[+-][\d:.]+)?)
 takes 20 digits for a time."""
 _AGO: Final = re.compile(r"(\d{1,6})\s*([hdw])")
 _UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
+_DAYS: Final = {"today": 0, "yesterday": 1}
 
 
 def now_utc() -> datetime:
@@ -73,12 +74,22 @@ def parse_end(text: str) -> datetime:
     return shifted(moment, timedelta(days=1, microseconds=-1)) if is_date else moment
 
 
-def time_ago(text: str) -> datetime | None:
-    """Return the time ``12h``, ``7d`` or ``2w`` ago, or ``None`` for any other text."""
-    match = _AGO.fullmatch(text.strip())
-    if match is None:
-        return None
-    return shifted(now_utc(), -timedelta(**{_UNITS[match[2]]: int(match[1])}))
+def parse_point(text: str, *, ends: bool = False, now: datetime | None = None) -> datetime:
+    """Parse a time as people write it: ISO 8601, ``12h``, ``7d`` or ``2w`` ago, ``yesterday``.
+
+    ``today`` and ``yesterday`` are days in UTC. A day is its first moment, or its last if the time
+    ``ends`` a range. Raises a ``ValueError`` that quotes the text.
+    """
+    now = now or now_utc()
+    word = text.strip().lower()
+    if match := _AGO.fullmatch(word):
+        return shifted(now, -timedelta(**{_UNITS[match[2]]: int(match[1])}))
+    if word in _DAYS:
+        text = str(shifted(now, -timedelta(days=_DAYS[word])).date())
+    try:
+        return parse_end(text) if ends else parse_time(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, or 12h, 7d, 2w ago, today, yesterday") from error
 
 
 def read_stored_time(text: str) -> datetime:

@@ -338,7 +338,7 @@ def test_the_past_is_shown_by_spans_and_dates(cli: Cli, root: Path, past: Clock)
     for command in (["show", "plan"], ["recent"], ["search", "plan"]):
         wrong = cli(*command, "--as-of", "last week")
         assert wrong.code == 2
-        assert "7d for seven days ago" in wrong.err
+        assert "12h, 7d, 2w ago, today, yesterday" in wrong.err
 
 
 # Erasing ----------------------------------------------------------------------------------------

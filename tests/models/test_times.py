@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any
 
 import pytest
-from conftest import NOW
+from conftest import NOW, Clock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -144,7 +145,28 @@ def test_what_is_no_time_is_refused_by_name(text: str) -> None:
     assert repr(text) in str(error.value)
 
 
-@pytest.mark.parametrize("text", WRONG)
+def test_every_verb_reads_a_time_as_people_write_it(memory: AgentMemory, clock: Clock) -> None:
+    for days in (0, 1, 8):
+        memory.store(f"walnut {days}", timestamp=clock.now - timedelta(days=days))
+
+    def contents(**options: Any) -> set[str]:
+        return {hit.memory.content for hit in memory.search("walnut", **options)}
+
+    assert contents(since="7d") == {"walnut 0", "walnut 1"}
+    assert contents(since="today") == {"walnut 0"}
+    assert "walnut 8" in contents(filters={"date_range": {"start": "5000w"}})
+    assert contents(since="Yesterday") == {"walnut 0", "walnut 1"}
+    assert contents(until="yesterday") == {"walnut 1", "walnut 8"}
+    assert contents(since="yesterday", until="yesterday") == {"walnut 1"}
+    assert memory.statistics(since="7d").memory_count == 3
+    assert len(memory.list_recent(as_of="today")) == 3
+    with pytest.raises(ValidationError, match="12h, 7d, 2w ago"):
+        memory.search("walnut", since="last week")
+    with pytest.raises(ValidationError):
+        memory.store("x", timestamp="last week")
+
+
+@pytest.mark.parametrize("text", sorted(set(WRONG) - {"yesterday"}))
 def test_a_search_since_no_time_is_refused(memory: AgentMemory, text: str) -> None:
     for name in ("since", "until"):
         with pytest.raises(ValidationError) as error:

@@ -4,7 +4,6 @@ The schemas are plain, so that every model's API accepts them. The descriptions 
 models: they say when to use a field, not how it works.
 """
 
-from collections.abc import Callable
 from datetime import datetime
 from functools import cache, partial
 from typing import Annotated, Any, Final, Literal
@@ -18,28 +17,21 @@ from pydantic import (
 )
 
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
-from agent_memory.models.times import parse_end, parse_time, time_ago
+from agent_memory.models.times import parse_point
 
 MOST_RESULTS: Final = 20
 """The default for the most memories that a tool returns (D)."""
-_HOW_LONG_AGO: Final = "say how long ago: 12h, 7d, 2w"
+_HOW_LONG_AGO: Final = "say how long ago: 12h, 7d, 2w, yesterday"
 
 
-def _read_moment(value: object, read: Callable[[str], datetime] = parse_time) -> object:
-    """Parse ISO 8601, or a time ago: 12h, 7d, 2w.
+def _read_moment(value: object, *, ends: bool = False) -> object:
+    """Parse a time as everywhere (``parse_point``).
 
     A number is refused: Pydantic would take 7, meant as days, for seconds of 1970.
     """
     if isinstance(value, int | float):
         raise ValueError(f"must be a string: a time, or {_HOW_LONG_AGO}")  # noqa: TRY004 - for Pydantic
-    if not isinstance(value, str):
-        return value
-    if moment := time_ago(value):
-        return moment
-    try:
-        return read(value)
-    except ValueError as error:
-        raise ValueError(f"{error}, or {_HOW_LONG_AGO}") from error
+    return parse_point(value, ends=ends) if isinstance(value, str) else value
 
 
 def _as_list(value: object) -> object:
@@ -53,7 +45,7 @@ Moment = Annotated[
 ]
 End = Annotated[
     datetime,
-    BeforeValidator(partial(_read_moment, read=parse_end), json_schema_input_type=str),
+    BeforeValidator(partial(_read_moment, ends=True), json_schema_input_type=str),
 ]
 """A date alone means the end of that day, as everywhere in the library."""
 Words = Annotated[list[str], BeforeValidator(_as_list, json_schema_input_type=list[str])]
@@ -95,7 +87,9 @@ class Arguments(BaseModel, extra="forbid", hide_input_in_errors=True):
 class DateRange(Arguments):
     """A start and an end, both included."""
 
-    start: Moment | None = Field(None, description="ISO 8601, or how long ago: 12h, 7d, 2w.")
+    start: Moment | None = Field(
+        None, description="ISO 8601, or how long ago: 12h, 7d, 2w, yesterday."
+    )
     end: End | None = Field(
         None, description="ISO 8601, or how long ago. A date alone includes that day."
     )
@@ -134,7 +128,8 @@ class SearchArguments(Arguments):
     )
     limit: Limit = 5
     since: Moment | None = Field(
-        None, description="Only what was learned since: ISO 8601, or how long ago: 12h, 7d, 2w."
+        None,
+        description="Only what was learned since: ISO 8601, or 12h, 7d, 2w ago, yesterday.",
     )
     filters: Filters | None = None
     include_weak: bool = Field(False, description="Also what may have nothing to do with it.")
