@@ -96,7 +96,7 @@ class DecisionService(Service):
         """Return an open review, of this owner if one is given, or raise ``ValidationError``."""
         review = self._engine.reviews.get(review_id)
         if review is None or (owner and not owner.owns(review.user_id, review.run_id)):
-            message = "no such review: `reviews` lists them"
+            message = "no such review: list the open ones, each with its number"
             raise ValidationError.of("review_id", message, review_id)
         return with_remainder(review)
 

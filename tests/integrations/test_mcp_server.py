@@ -168,7 +168,7 @@ async def drive_wrong_calls(client: Client, memory_id: str) -> None:
         ("memory_store", {"content": " "}, "cannot be empty"),
         ("memory_store", {"content": LONG + "x"}, "exceeds 10000 characters"),
         ("memory_store", {"content": "x", "category": "nonsense"}, "is not a category"),
-        ("memory_search", {"query": "x", "limit": 101}, "limit"),
+        ("memory_search", {"query": "x", "limit": 0}, "limit"),
         ("memory_search", {"query": "x", "nonsense": 1}, "nonsense"),
         ("memory_search", {"query": 5}, "query"),
         ("memory_get", {"memory_id": "mem-unknown"}, "memory_list_recent show the ids"),

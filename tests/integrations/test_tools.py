@@ -232,7 +232,7 @@ def test_a_list_has_twenty_memories_at_most_unless_more_are_wanted(memory: Agent
     memory.store_many([{"content": f"The shelf {number} is blue"} for number in range(30)])
     for most, tools in ((20, MemoryTools(memory)), (25, MemoryTools(memory, most_results=25))):
         for name, query in (("memory_search", {"query": "shelf"}), ("memory_list_recent", {})):
-            assert len(data(tools, name, **query, limit=100)["memories"]) == most
+            assert len(data(tools, name, **query, limit=1000)["memories"]) == most
             assert len(data(tools, name, **query, limit=2)["memories"]) == 2
     for style in ("openai", "anthropic"):
         texts = json.dumps(MemoryTools.definitions(style))
@@ -510,7 +510,7 @@ def test_unknown_memories_are_told_with_where_the_ids_are(tools: MemoryTools) ->
         ("memory_search", {"query": "x", "limit": "many"}, "limit"),
         ("memory_search", {"query": "x", "since": "soon"}, "since"),
         ("memory_search", {"query": "x", "filters": {"color": "red"}}, "color"),
-        ("memory_list_recent", {"limit": 101}, "limit"),
+        ("memory_list_recent", {"limit": 1.5}, "limit"),
         ("memory_update", {"memory_id": ""}, "memory_id"),
         ("memory_sing", {}, "the tools are memory_store"),
     ],
@@ -792,3 +792,9 @@ def test_a_lazy_memory_is_opened_once(root: Path, close: bool) -> None:
         assert lazy() is not first
     assert lazy().session_id == "s-1"
     lazy.close()
+
+
+def test_what_a_wrong_review_is_answered_names_no_verb_that_is_no_tool(tools: MemoryTools) -> None:
+    message = error(tools, "memory_resolve", review_id=99, still_true=True)["message"]
+    assert "list the open ones" in message
+    assert "`reviews`" not in message

@@ -16,7 +16,6 @@ from pydantic import (
     model_validator,
 )
 
-from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.times import parse_point
 
 MOST_RESULTS: Final = 20
@@ -53,12 +52,11 @@ Limit = Annotated[
     int,
     Field(
         ge=1,
-        le=MAX_SEARCH_LIMIT,
-        description="How many at most.",
+        description="How many at most; a larger number is lowered.",
         json_schema_extra={"maximum": MOST_RESULTS},
     ),
 ]
-"""Above ``MemoryTools.most_results`` it is lowered to that; above 100 it is refused."""
+"""Above ``MemoryTools.most_results`` it is lowered to that."""
 MemoryId = Annotated[
     str, Field(description="The id of a memory, as a search gives it (mem-…).", min_length=1)
 ]
