@@ -18,7 +18,7 @@ from agent_memory import (
     refuse_remote_store,
     store_root,
 )
-from agent_memory.cli.options import FILE, JsonObject, Session, confirm, json_option
+from agent_memory.cli.options import FILE, JsonObject, Session, confirm, counted, json_option
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes
@@ -135,7 +135,7 @@ def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes
             raise click.UsageError("give --user or --run; `reset` deletes everything")
         count = memory.count(filters={"user_id": user_id, "run_id": run_id, "archived": None})
         if count:
-            confirm(f"Delete {count} memories?", yes=yes, otherwise="nothing was deleted")
+            confirm(f"Delete {counted(count)}?", yes=yes, otherwise="nothing was deleted")
         gone = memory.delete_all(user_id=user_id, run_id=run_id) if count else []
     text = "no memory matches: nothing was deleted"
     if gone:  # otherwise `undo` would revert an earlier change

@@ -282,7 +282,7 @@ listing_options = _all_of(
     json_option,
     _printing("--table", "Print a table in Markdown, or in the format of --fmt."),
     _printing("--fmt", "Print a table in this format.", tuple(FORMS)),
-    _printing("--csv", "Print CSV."),
+    _printing("--csv", "Print CSV, for spreadsheets; `import` reads what `export` writes."),
     _printing("--nl", "Print JSON, one row per line."),
     click.option(
         "--full",
@@ -381,6 +381,11 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         )
     if not ask(question):
         raise click.ClickException(otherwise)
+
+
+def counted(count: int) -> str:
+    """Return how many memories, in words: "1 memory", "2 memories"."""
+    return f"{count:,} memor{'y' if count == 1 else 'ies'}"
 
 
 def ask(question: str) -> bool:

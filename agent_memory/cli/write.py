@@ -13,6 +13,7 @@ from agent_memory import DuplicateMemory, MemoryNotFound, OnDuplicate, OnSecret,
 from agent_memory.cli.options import (
     Session,
     ask,
+    counted,
     described,
     description_options,
     json_option,
@@ -73,7 +74,7 @@ class _SecretListener:
 
 
 @click.command()
-@click.argument("content", required=False)
+@click.argument("content", nargs=-1)
 @description_options
 @click.option("--id", help="An id of your own; storing it again changes nothing.")
 @click.option("--session", "session_id", help="The session that stores it.")
@@ -92,7 +93,7 @@ class _SecretListener:
 def store(
     session: Session,
     /,
-    content: str | None,
+    content: tuple[str, ...],
     jsonl: BinaryIO | None,
     skip_bad: bool,
     on_duplicate: str | None,
@@ -113,8 +114,9 @@ def store(
     is wrong, none.
     """
     fields = described(options)
-    _refuse_together(content, jsonl, skip_bad=skip_bad, has_id="id" in fields)
-    item = {**fields, "content": "" if jsonl else _content(content)}
+    text = " ".join(content) if content else None  # words without quotes, as `search` takes them
+    _refuse_together(text, jsonl, skip_bad=skip_bad, has_id="id" in fields)
+    item = {**fields, "content": "" if jsonl else _content(text)}
     if jsonl is None and not session.exists():
         _refuse_first(item)
     with session.open(create=True, session_id=fields.pop("session_id", None)) as memory:
@@ -317,7 +319,7 @@ def forget(session: Session, /, memory_ids: tuple[str, ...], yes: bool) -> None:
         for memory_id in memory_ids:
             if memory.get(memory_id) is None:
                 raise MemoryNotFound(memory_id)
-        if not yes and not ask(f"Delete {len(memory_ids)} memories?"):
+        if not yes and not ask(f"Delete {counted(len(memory_ids))}?"):
             raise click.ClickException("nothing was deleted")
         deleted = memory.delete_many(memory_ids)
         text = "\n".join(f"forgot {gone.id}" for gone in deleted)

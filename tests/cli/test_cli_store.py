@@ -114,7 +114,7 @@ def test_an_update_takes_its_text_from_stdin_too(cli: Cli, root: Path) -> None:
         (["x", "--category", "nonsense"], b"", 4, "preference"),
         (["x", "--tag", "t" * 51], b"", 4, "50"),
         (["x", "--kind", "nonsense"], b"", 2, "learning"),
-        (["x", "--timestamp", "yesterday"], b"", 2, "2026-01-28"),
+        (["x", "--timestamp", "some day"], b"", 2, "2026-01-28"),
         (["x", "--metadata", "[1]"], b"", 2, "JSON object"),
         (["x", "--metadata", "{"], b"", 2, "not JSON"),
         (["x", "--metadata", '{"a": NaN}'], b"", 4, "nan"),
@@ -320,3 +320,11 @@ def test_forget_deletes_nothing_when_one_of_the_ids_is_unknown(cli: Cli, root: P
     assert (done.code, done.out) == (3, "")
     assert "mem-unknown" in done.err
     assert stored(root) == ["one"]
+
+
+def test_words_without_quotes_are_one_memory(cli: Cli) -> None:
+    """As `search` takes them: "unexpected extra arguments" named no quotes."""
+    assert cli("store", "Prefer", "tea", "over", "coffee", "--tag", "drinks").code == 0
+    (kept,) = cli("recent", "--json").data["memories"]
+    assert (kept["content"], kept["tags"]) == ("Prefer tea over coffee", ["drinks"])
+    assert "Delete 1 memory? [y/N]" in cli("forget", kept["id"], input="n\n").err
