@@ -127,7 +127,10 @@ def _carry_out(changes: Sequence[Change], advice: Sequence[str], *, dry_run: boo
     lines = []
     for each in shown:
         backup = f" (before: {each['backup']})" if each["backup"] else ""
-        lines.append(f"{each['action']}: {each['path']}{backup}")
+        action = each["action"]
+        if dry_run and action != "unchanged":
+            action = f"would be {action}"
+        lines.append(f"{action}: {each['path']}{backup}")
         if dry_run and each["diff"]:
             lines.append(each["diff"].rstrip("\n"))
     lines += [f"next: {step}" for step in next_steps]

@@ -179,7 +179,15 @@ def _recent(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str
 
 
 def _context(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:
-    return reader.context(question.limit).rstrip("\n"), ()
+    text = reader.context(question.limit).rstrip("\n")
+    return text, empty_context_notes(text, question.limit)
+
+
+def empty_context_notes(text: str, tokens: int) -> Sequence[str]:
+    """Return why a context has nothing: 5 tokens were silence, as if nothing had been stored."""
+    if text or not tokens:
+        return ()
+    return (f"the scratchpad is empty, or nothing in it fits in {tokens:,} tokens",)
 
 
 _ANSWERS: Final = {"search": _search, "recent": _recent, "context": _context}

@@ -20,7 +20,7 @@ from agent_memory.cli.options import (
     json_option,
     listing_options,
 )
-from agent_memory.cli.plain_reads import COMMANDS
+from agent_memory.cli.plain_reads import COMMANDS, empty_context_notes
 from agent_memory.cli.render import details_text, emit
 from agent_memory.cli.reports import history_text
 from agent_memory.cli.tables import safe, table
@@ -211,6 +211,9 @@ def context(session: Session, /, budget: int | None) -> None:
     if text is None:
         with session.open() as memory:
             text = memory.context(budget)
+    if not session.json:
+        for note in empty_context_notes(text, tokens):
+            click.echo(f"note: {note}", err=True)
     emit({"context": text}, text=text.rstrip("\n"))
 
 

@@ -113,8 +113,10 @@ def _over_time(statistics: MemoryStatistics) -> str:
     categories = statistics.categories
     numbers = [*(series.counts for series in categories.series), categories.others]
     counts = [sum(column) for column in zip(*numbers, strict=True)]
-    rows = zip(statistics.periods, counts, strict=True)
-    return _section("memories by date", _bars([row for row in rows if row[1]]))
+    rows = [row for row in zip(statistics.periods, counts, strict=True) if row[1]]
+    if (others := statistics.memory_count - sum(counts)) > 0:  # in the future, or before --since
+        rows.append(("other dates", others))
+    return _section("memories by date", _bars(rows))
 
 
 def _breakdown(breakdown: Breakdown) -> Iterator[str]:

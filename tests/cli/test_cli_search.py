@@ -117,7 +117,7 @@ def test_search_options_are_obeyed_by_the_real_program(cli: Cli, walnuts: dict[s
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["--since", "yesterday"], 2, "7d"),
+        (["--since", "last week"], 2, "7d"),
         (["--since", "2026-02-30"], 2, "2026-02-30"),
         (["--until", "7 days"], 2, "7 days"),
         (["--since", "2026-01-30", "--until", "2026-01-29"], 4, "until 2026-01-29"),
@@ -228,6 +228,9 @@ def test_promote_and_demote_move_a_memory_in_and_out_of_the_scratchpad(
     assert row.split()[4] == "yes"
     assert "walnut a (ops, db)" in cli("context").out
     assert cli("context", "--budget", "0").out == ""
+    little = cli("context", "--budget", "5")
+    assert (little.code, little.out) == (0, "")
+    assert "nothing in it fits in 5 tokens" in little.err
 
 
 def test_history_tells_what_a_memory_was(cli: Cli, root: Path) -> None:

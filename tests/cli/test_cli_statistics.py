@@ -152,3 +152,11 @@ def test_bars_are_as_high_as_the_numbers_and_each_series_looks_its_own(root: Pat
     lines = [each.find(f"{_SVG}path") for each in image.iter(f"{_SVG}pattern")]
     assert len(set(patterns)) == 8
     assert len({"" if line is None else line.get("d") for line in lines}) == 8
+
+
+@pytest.mark.usefixtures("bob")
+def test_a_memory_dated_in_the_future_is_counted(cli: Cli) -> None:
+    cli("store", "walnut", "--timestamp", "2999-01-01")
+    shown = cli("stats").out
+    (row,) = [line for line in shown.splitlines() if "other dates" in line]
+    assert row.split()[-1] == "1"

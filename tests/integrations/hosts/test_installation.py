@@ -194,6 +194,8 @@ def test_a_dry_run_shows_the_diff_and_changes_nothing(
     out = capsys.readouterr().out
     assert "+++ " in out
     assert SERVER in out
+    assert re.search(r"^would be (created|changed): ", out, re.MULTILINE)
+    assert not re.search(r"^(created|changed): ", out, re.MULTILINE)
     assert out.endswith("nothing was changed\n")
     assert {path: path.read_bytes().decode() for path in texts} == texts
     assert sorted(path for path in home.rglob("*") if path.is_file()) == sorted(texts)

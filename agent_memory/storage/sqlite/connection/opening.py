@@ -38,7 +38,7 @@ _OF_SPACE: Final = (apsw.FullError, apsw.IOError, apsw.CantOpenError)
 _FIRST_MIGRATION: Final = "0001_memories.sql"
 _HAS_OTHER_ROWS: Final = """
 SELECT EXISTS (SELECT id FROM memory_index_docsize EXCEPT SELECT seq FROM memories)"""
-_READ_IT: Final = "check its permissions, or open it with read_only=True"
+_READ_IT: Final = "check its permissions, or open it read-only (in Python: read_only=True)"
 _LONGEST_PATH: Final = 504
 """In bytes. Outside Windows SQLite accepts 512, including the suffix ``-journal``."""
 _LOOKS: Final = 3
