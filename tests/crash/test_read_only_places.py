@@ -75,7 +75,7 @@ def test_each_verb_that_writes_says_that_it_cannot(name: str, root: Path) -> Non
 
 
 def test_opening_it_for_writing_says_at_once_what_to_do(folder: Path) -> None:
-    with pytest.raises(StorageReadOnly, match="open it with read_only=True"):
+    with pytest.raises(StorageReadOnly, match="in Python: read_only=True"):
         AgentMemory("bob", root=folder.parent)
     with pytest.raises(StorageReadOnly, match="eve"):
         AgentMemory("eve", root=folder.parent)
