@@ -31,6 +31,7 @@ from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.session import SessionScope
 from agent_memory.text.sentences import fitting
+from agent_memory.text.speech_acts import is_request_to_forget
 
 _MOST_MESSAGES: Final = 10_000
 _ANYBODY: Final = "anybody"
@@ -310,8 +311,9 @@ def _answer(
 def _why_nothing(result: ExtractionResult | None) -> str | None:
     if result is None:
         return None
-    if result.extraction.facts:
-        return "already known"
+    if facts := result.extraction.facts:
+        to_forget = all(is_request_to_forget(fact.text) for fact in facts)
+        return "nothing like what is to be forgotten is stored" if to_forget else "already known"
     if result.extraction.by == "model":
         return "the model named no fact"
-    return "requests, questions and small talk are not kept"
+    return "no fact to keep: requests, questions and small talk are left out"

@@ -4,13 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
-from pydantic import (
-    Field,
-    ModelWrapValidatorHandler,
-    PrivateAttr,
-    computed_field,
-    model_validator,
-)
+from pydantic import Field, PrivateAttr, computed_field, model_validator
+from pydantic.functional_validators import ModelWrapValidatorHandler
 
 from agent_memory.models.field_types import UtcDatetime
 from agent_memory.models.memory import Memory

@@ -41,7 +41,9 @@ def test_a_conversation_is_looked_at_first_and_then_added(cli: Cli, root: Path, 
     again = cli("add", str(chat), "--user", "alice", "--run", "run-1")
     assert "operations done: 0, by rules: already known" in again.out
     nothing = cli("add", "-", input="Write a haiku about spring.")
-    assert "by rules: requests, questions and small talk are not kept" in nothing.out
+    assert "by rules: no fact to keep: requests, questions and small talk" in nothing.out
+    nothing = cli("add", "-", input="Forget that I drive a Volvo.")
+    assert "by rules: nothing like what is to be forgotten is stored" in nothing.out
     assert contents(root) == found
 
 

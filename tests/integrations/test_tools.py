@@ -389,7 +389,7 @@ def test_a_conversation_becomes_memories(memory: AgentMemory, tools: MemoryTools
     assert stored.content == change["memory"]
     again = told(tools, "Hi! I am allergic to peanuts.")
     assert (again["changes"], again["reason"]) == ([], "already known")
-    nothing_kept = "requests, questions and small talk are not kept"
+    nothing_kept = "no fact to keep: requests, questions and small talk are left out"
     assert told(tools, "Thanks!") == {"changes": [], "facts": 0, "reason": nothing_kept}
 
 

@@ -54,12 +54,6 @@ def read_facts(text: str) -> None:
     facts_by_rules([message.model_copy(update={"content": text})])
 
 
-def read_reports(text: str) -> None:
-    said = [{"role": "assistant", "content": "said"}, {"role": "user", "content": "No."}]
-    asking, answer = (Message.model_validate(message) for message in said)
-    facts_by_rules([asking.model_copy(update={"content": text}), answer])
-
-
 TEXT = "agent_memory.text."
 RULES = "agent_memory.extraction.rules."
 CAPTURE = "agent_memory.integrations.capture."
@@ -80,7 +74,6 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
         (f"{RULES}statements", f"{RULES}facts", f"{TEXT}speech_acts", f"{TEXT}small_talk"),
         read_facts,
     ),
-    "reports": ((f"{RULES}reports", f"{RULES}answers"), read_reports),
     "decisions": (
         (f"{RULES}decisions",),
         lambda text: decide_by_rules([Fact(f"a {text}"[:LENGTH])], [[]]),

@@ -6,8 +6,7 @@ value of which there is only one at a time ("I live in Lisbon") is a fact of its
 next value can replace it. Greetings, thanks, reactions and questions that say nothing make no fact;
 among people they stay beside one, since they tell what it is about, and with an assistant they are
 dropped. So are requests, except for the steps of instructions in a message; a question that the
-message answers itself stays, and so does a single word beside others. A short answer to an
-assistant keeps the question, which says what it is about.
+message answers itself stays, and so does a single word beside others.
 """
 
 from __future__ import annotations
@@ -16,10 +15,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agent_memory.extraction.rules.answers import question_at_end, with_question
 from agent_memory.extraction.rules.corrections import corrected
-from agent_memory.extraction.rules.reports import with_reports
 from agent_memory.extraction.rules.statements import statement
+from agent_memory.extraction.rules.values import DATE, TIME
 from agent_memory.extraction.types import Fact
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.enums import MemoryCategory
@@ -59,8 +57,21 @@ _FENCED: Final = re.compile(
 """A program in a message, on lines of its own."""
 _PROGRAM: Final = re.compile(r"(?:`{3,}|~{3,})[^`~].* (?:`{3,}|~{3,})")
 """The same on one line."""
+_DONE: Final = (
+    r"(?:book|schedul|order|reserv|sav|not|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
+)
 _JOINT: Final = re.compile(r"(?<=[\u3002\uff01\uff1f]) ")
 """The space after a Chinese or Japanese sentence, where none belongs."""
+_LASTING: Final = re.compile(
+    rf"\bI(?:['\u2019]ve|['\u2019]ll| have| will)?\s+(?:just\s+|now\s+|also\s+)?{_DONE}"
+    r"|\bwe (?:decided|agreed|chose|settled|will use)\b|\bdecision(?: is|:)"
+    r"|\breminder (?:is )?set\b"
+    r"|\b(?:I|we)(?:['\u2019]ll| will)\b[^.!?]{0,80}?\b"
+    rf"(?:tomorrow\b|(?:on|at|by|until|before) (?:{DATE}|{TIME})\b)"
+    r"|\byour \w+(?: \w+){0,3} (?:is|are|was|will be)\b",
+    re.IGNORECASE,
+)
+"""What an assistant says that lasts: what it did, or will do at some time, what was decided."""
 
 
 def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
@@ -75,7 +86,6 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
         message.name for message in messages
     )
     said_before: dict[str | None, tuple[int, str]] = {}
-    asked = ""
     for place, message in enumerate(messages):
         text = message.text
         if message.role is MessageRole.USER:
@@ -83,24 +93,15 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
             others = [other.text for other in messages[before + 1 : place]]
             text = corrected(text, earlier, others)
             said_before[message.name] = place, text
-        question = question_at_end(asked[-_JUDGED:]) if message.role is MessageRole.USER else ""
-        asked = text if message.role is MessageRole.ASSISTANT else ""
-        for fact in _facts_of(
-            message, text, place, question=question, is_among_people=is_among_people
-        ):
+        for fact in _facts_of(message, text, place, is_among_people=is_among_people):
             known = facts.pop(form := fact.text.casefold(), None)
             sources = () if known is None else known.sources
             facts[form] = (known or fact)._replace(sources=(*sources, *fact.sources))
     return list(facts.values())
 
 
-def _facts_of(
-    message: Message, text: str, place: int, *, question: str, is_among_people: bool
-) -> Iterator[Fact]:
-    """Yield the facts of a message's text: those of single sentences, and the rest together.
-
-    ``question`` is what an assistant asked just before.
-    """
+def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool) -> Iterator[Fact]:
+    """Yield the facts of a message's text: those of single sentences, and the rest together."""
     if message.role is MessageRole.SYSTEM:
         return
     rest: list[str] = []
@@ -108,10 +109,11 @@ def _facts_of(
     text, parts = _read(text)
     beside = _beside(text, parts) if message.role is MessageRole.USER else frozenset()
     answers = frozenset(place + 1 for place in beside if is_asking(parts[place]))
-    for number, (sentence, sure) in enumerate(_with_worth(parts, question, message.role)):
+    for number, sentence in enumerate(parts):
         if _PROGRAM.fullmatch(sentence):
             rest += [sentence] if message.role is MessageRole.USER else []
             continue
+        sure = _worth(sentence, message.role)
         if sure and not is_among_people and is_instruction(sentence):
             fact = _fact(message, place, _bare(sentence), sure)
             yield fact._replace(category=MemoryCategory.PREFERENCE)
@@ -129,22 +131,6 @@ def _facts_of(
     if worth:
         for piece in fitting(_JOINT.sub("", " ".join(rest)), _LONGEST):
             yield _fact(message, place, piece, worth)
-
-
-def _with_worth(
-    parts: Sequence[str], question: str, role: MessageRole
-) -> Iterator[tuple[str, float]]:
-    """Yield each sentence with its worth, and the answer to a question behind the question."""
-    if role is MessageRole.ASSISTANT:
-        yield from ((part, _OF_OTHERS * lasts) for part, lasts in with_reports(parts))
-        return
-    for sentence in parts:
-        if answer := with_question(question, sentence):
-            yield answer, _OF_SPEAKER
-        else:
-            yield sentence, _worth(sentence)
-        if answer or not is_made_of_small_talk(sentence):
-            question = ""  # "Thanks! Chi." answers it, what follows another sentence does not
 
 
 def _is_shown(parts: Sequence[str]) -> bool:
@@ -233,10 +219,12 @@ def spoken(message: Message, text: str) -> str:
     return f"{message.name}: {text}" if message.name else text
 
 
-def _worth(sentence: str) -> float:
-    """Return the confidence that a user's sentence says something to keep; 0 if not."""
+def _worth(sentence: str, role: MessageRole) -> float:
+    """Return the confidence that a sentence says something to keep; 0 if it does not."""
     sentence = sentence[:_JUDGED]
     if is_small_talk(sentence):
         return 0.0
+    if role is MessageRole.ASSISTANT:
+        return _OF_OTHERS if _LASTING.search(sentence) else 0.0
     is_stated = is_request_to_remember(sentence) or _SELF.search(sentence) is not None
     return _OF_SPEAKER if is_stated else _OF_OTHERS
