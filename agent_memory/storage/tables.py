@@ -1,8 +1,7 @@
 """Protocols of the tables: what a transaction offers, implemented by each engine.
 
-``storage.sqlite.tables`` implements them for SQLite and explains its own details. A transaction is
-open when a method is called; ``Engine.read`` and ``Engine.write`` begin one. A row is identified by
-its row id, a number that never changes; a memory also by its id.
+A transaction is open when a method is called; ``Engine.read`` and ``Engine.write`` begin one. A row
+is identified by its row id, a number that never changes; a memory also by its id.
 """
 
 from __future__ import annotations
@@ -211,6 +210,9 @@ class HistoryTable(Protocol):
 
     def insert(self, changes: Iterable[Change]) -> None:
         """Insert changes made in another file, in order."""
+
+    def replace(self, change: Change) -> None:
+        """Replace the change that has the change id of this one."""
 
     def forget_reviews(self) -> None:
         """Delete the reviews that are kept with deletions."""

@@ -253,6 +253,17 @@ class HistoryContract:
         assert len(engine.history.of_memory("mem-1")) == 2
         assert [texts[0] for texts in engine.history.texts()] == ["mem-1", "mem-1"]
 
+    def test_a_change_is_replaced_under_its_number(self, engine: Engine) -> None:
+        stored(engine, memory_of(1), memory_of(2))
+        last = engine.operations.last_number()
+        (change,) = engine.history.of_memory("mem-1")
+        (other,) = engine.history.of_memory("mem-2")
+        another = change._replace(event="UPDATE", session_id="s", old={"content": "b"}, new={})
+        with engine.write():
+            engine.history.replace(another)
+        assert list(engine.history.iterate()) == [another, other]
+        assert engine.operations.last_number() == last
+
     def test_what_came_after_a_moment_is_told(self, engine: Engine) -> None:
         stored(engine, memory_of(1))
         with engine.write():

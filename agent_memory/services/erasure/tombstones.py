@@ -194,21 +194,22 @@ def _erased_in(engine: Engine, tombstones: Tombstones) -> tuple[set[str], dict[s
     return erased, changed
 
 
-def start_over(engine: Engine, until: Mapping[str, int]) -> list[Change]:
+def start_over(engine: Engine, last_changes: Mapping[str, int]) -> list[Change]:
     """Remove the changes of memories up to a change of each, and return them.
 
-    The history of a memory that was there then begins with its addition as it was left by that.
+    The history of a memory that was there then begins with its addition as it was left by that,
+    under the number of that change. Later changes stay as they are: the graph and whoever noted
+    their numbers know them by these.
     """
     removed: list[Change] = []
-    for memory_id, last in until.items():
+    for memory_id, last in last_changes.items():
         changes = engine.history.of_memory(memory_id)
         past = [change for change in changes if change.change_id <= last]
-        later = changes[len(past) :]
-        row = reverted(engine.memory_rows.get(memory_id), later)
-        newest = last if row is None else changes[-1].change_id
-        engine.history.forget([memory_id], after=0, until=newest)
+        row = reverted(engine.memory_rows.get(memory_id), changes[len(past) :])
         if row is not None:
-            engine.history.insert([_as_added(past[-1], row), *later])
+            engine.history.replace(_as_added(past[-1], row))
+        until = last if row is None else past[-1].change_id - 1
+        engine.history.forget([memory_id], after=0, until=until)
         removed += past
     return removed
 

@@ -29,6 +29,9 @@ SELECT change_id, memory_id, event, changed_at, session_id, old_values, new_valu
 _INSERT: Final = """
 INSERT INTO history (memory_id, event, changed_at, session_id, old_values, new_values)
 VALUES (?, ?, ?, ?, ?, ?)"""
+_REPLACE: Final = """
+UPDATE history SET memory_id = ?, event = ?, changed_at = ?, session_id = ?, old_values = ?,
+  new_values = ? WHERE change_id = ?"""
 
 
 class HistoryTable(Table):
@@ -100,6 +103,9 @@ AND NOT EXISTS (SELECT 1 FROM history AS e
 
     def insert(self, changes: Iterable[Change]) -> None:
         self._db.run_many(_INSERT, map(row_of_change, changes))
+
+    def replace(self, change: Change) -> None:
+        self._db.run(_REPLACE, (*row_of_change(change), change.change_id))
 
     def keep_reviews(self, reviews: Iterable[tuple[str, str]]) -> None:
         """Attach the reviews of deleted memories to their last change, the deletion.

@@ -248,6 +248,28 @@ def test_what_a_user_wrote_in_what_others_have_by_now_is_erased(
         memory.erase(filters={"user_id": "ann@example.org"})
 
 
+def test_what_others_did_since_keeps_its_numbers(memory: AgentMemory, clock: Clock) -> None:
+    """It got new ones: the graph did not follow its undo, and a number somebody noted was gone."""
+    moved = memory.store("ann's note", user_id="ann")
+    memory.update(moved, user_id="ben", content="ben's note")
+    clock.forward(days=1)
+    memory.update(moved, content="I like figs.")
+    memory.graph.add("USER_ID", "likes", "figs", user_id="ben", memory_id=moved)
+    memory.store("a later note", user_id="ben")
+    later, noted, taken_over, _ = memory.history()
+    memory.erase(filters={"user_id": "ann"})
+    assert memory.history()[:2] == [later, noted]
+    (first,) = memory.history()[2:]
+    assert (first.change_id, first.event) == (taken_over.change_id, "ADD")
+    assert (first.new_values or {})["content"] == "ben's note"
+    for content, edges in (("ben's note", 0), ("I like figs.", 1)):
+        memory.undo(noted.change_id if content == "ben's note" else None)
+        kept = memory.get(moved)
+        assert kept is not None
+        assert kept.content == content
+        assert len(memory.graph.relationships(user_id="ben")) == edges
+
+
 @pytest.mark.file_only("the backups beside the file are looked through")
 def test_what_is_anothers_by_now_stays_in_the_backups(memory: AgentMemory) -> None:
     """It was deleted after it had become Ben's, and his delete could not be undone any more."""
