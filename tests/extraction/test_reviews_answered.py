@@ -481,6 +481,24 @@ def test_what_is_kept_holds_in_the_graph_as_if_it_had_never_ended(
     assert seen() == both
 
 
+@pytest.mark.parametrize("by_number", [True, False])
+def test_what_two_memories_state_holds_while_one_of_them_is_kept(
+    memory: AgentMemory, clock: Clock, by_number: bool
+) -> None:
+    for text in ("I live in Rome.", "I live in Rome with my dog Rex.", "I moved to Linz."):
+        clock.forward(days=1)
+        memory.add(text, user_id="u", graph=True)
+    first, second = (review.review_id for review in memory.reviews())
+    for review_id in (first, second):
+        clock.forward(days=1)
+        memory.dismiss(review_id)
+    clock.forward(days=1)
+    memory.undo(review_id=first if by_number else None)
+    assert homes(memory) == {"Linz", "Rome"}
+    memory.undo(review_id=second if by_number else first)
+    assert homes(memory) == {"Linz"}
+
+
 def test_what_no_memory_under_review_states_ends_at_once(memory: AgentMemory, clock: Clock) -> None:
     memory.graph.add("USER_ID", "likes", "newts", user_id="u")
     add(memory, clock, "I no longer like newts.")

@@ -52,6 +52,16 @@ UPDATE {table} SET {flag} = 1 - {flag},
   {change} = (SELECT max(h.change_id) FROM history AS h WHERE h.memory_id = {table}.{memory})
 WHERE {memory} {among} AND {change} IN (
   SELECT h.change_id FROM history AS h WHERE h.event = 'UPDATE' AND h.change_id {among})"""
+_HOLD_STATEMENTS: Final = """
+UPDATE relationship_sources SET closing_is_undone = ? WHERE closed_by = ? AND memory_id = ?"""
+_HOLD_EDGES: Final = """
+UPDATE relationships SET closing_is_undone = CASE WHEN EXISTS (
+  SELECT 1 FROM relationship_sources AS x JOIN memories AS m ON m.id = x.memory_id
+  WHERE x.relationship_id = relationships.id AND x.closed_by = relationships.closed_by
+    AND x.is_undone = 0 AND x.closing_is_undone = 1) THEN 1 ELSE ? END
+WHERE closed_by = ? AND id IN (
+  SELECT relationship_id FROM relationship_sources WHERE memory_id = ? AND is_undone = 0)"""
+"""Another memory that states a relationship too may be kept when one no longer is."""
 _FORGET_CONTEXTS: Final = """
 UPDATE relationships SET temporal_context = NULL WHERE by_hand = 0
 AND id IN (SELECT relationship_id FROM relationship_sources WHERE memory_id {among})"""
@@ -154,12 +164,7 @@ ORDER BY {self._db.SOURCE_NUMBER} ON CONFLICT DO NOTHING"""
             self._db.run(sql, values)
 
     def hold(self, memory_id: str, closed_by: str, *, is_held: bool) -> None:
-        stated = "SELECT relationship_id FROM relationship_sources WHERE memory_id = ?"
-        for table, which in (
-            ("relationships", f"id IN ({stated} AND is_undone = 0)"),
-            ("relationship_sources", "memory_id = ?"),
-        ):
-            sql = f"UPDATE {table} SET closing_is_undone = ? WHERE closed_by = ? AND {which}"
+        for sql in (_HOLD_STATEMENTS, _HOLD_EDGES):
             self._db.run(sql, (int(is_held), closed_by, memory_id))
 
     def restore_to(self, moment: datetime) -> None:
