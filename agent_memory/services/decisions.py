@@ -18,7 +18,7 @@ from agent_memory.models.times import format_time
 from agent_memory.services.lifecycle.undo import undo
 from agent_memory.services.review_answers import (
     answered_by,
-    hold,
+    hold_what_is_kept,
     is_shorter,
     rest_after,
     with_remainder,
@@ -165,10 +165,11 @@ class DecisionService(Service):
             later = now + timedelta(microseconds=1) if approved else now
             for review in kept:
                 self._engine.reviews.dismiss(review.review_id, now=later)
-                hold(self._engine, review, is_held=True)
             if kept:
                 operations = self._engine.operations
                 operations.record_irreversible("dismiss", session_id=session_id, now=later)
+            for memory_id in {*by_memory, *(review.memory_id for review in kept)}:
+                hold_what_is_kept(self._engine, memory_id)
             return changed, kept
 
     @repeated_if_undone
@@ -183,7 +184,7 @@ class DecisionService(Service):
             if not self._engine.reviews.ask_again(review_id):
                 message = "no such dismissed review"
                 raise ValidationError.of("review_id", message, review_id)
-            hold(self._engine, self._engine.reviews.get(review_id), is_held=False)
+            hold_what_is_kept(self._engine, self.review(review_id).memory_id)
             self._engine.operations.record_irreversible("undo", session_id=session_id, now=now)
             return Undone(verb="dismiss", change_ids=[], memory_ids=[])
 

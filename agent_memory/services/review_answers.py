@@ -46,13 +46,23 @@ def _is_answered(review: Review, text: str) -> bool:
     return not is_all and conflict(read(newer), read(text)) is None
 
 
-def hold(engine: Engine, review: Review | None, *, is_held: bool) -> None:
-    """Let what a memory states in the graph hold once its review is dismissed, or no longer.
+def hold_what_is_kept(engine: Engine, memory_id: str) -> None:
+    """Let what a memory states in the graph hold if its reviews are dismissed, and only then.
 
-    "I moved to Linz" has closed what "I live in Rome" states, which was then kept.
+    "I moved to Linz" has closed what "I live in Rome" states, which was then kept. While another
+    review of it is open, as that of "I moved to Brno", nobody has said yet that it still holds.
+    Must be called after the changes of the memory are signed.
     """
-    if review is not None and review.replaced_by is not None:
-        engine.graph_maintenance.hold(review.memory_id, review.replaced_by, is_held=is_held)
+    reviews = engine.reviews.newer_and_closed(memory_id)
+    if not reviews:
+        return
+    is_open = bool(engine.reviews.of_memory(memory_id))
+    changes = engine.history.of_memory(memory_id)
+    approved = {change.changed_at for change in changes if is_shorter(change)}
+    for newer_id, closed_at in reviews:
+        if closed_at not in approved:
+            is_held = closed_at is not None and not is_open
+            engine.graph_maintenance.hold(memory_id, newer_id, is_held=is_held)
 
 
 def is_shorter(change: Change) -> bool:

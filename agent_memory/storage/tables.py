@@ -224,11 +224,7 @@ class HistoryTable(Protocol):
         """Delete the changes of some memories above change id ``after``, up to ``until``."""
 
     def forget_after(self, moment: datetime, newest: int) -> None:
-        """Delete the changes after a moment, and those with a change id above ``newest``.
-
-        A change stays if a later change of the same memory, by id, is not after the moment: the
-        clock was set back between the two.
-        """
+        """Delete changes above ``newest``, and those after a moment that none up to it follows."""
 
     def entries(
         self, memory_id: str | None, *, limit: int, before: int | None = None
@@ -451,6 +447,9 @@ class ReviewTable(Protocol):
     def of_memory(self, memory_id: str) -> list[Review]:
         """Return the open reviews of a memory as it is now, oldest first."""
 
+    def newer_and_closed(self, memory_id: str) -> list[tuple[str, str | None]]:
+        """Return by what a memory's reviews, oldest first, replace it; when closed, if they are."""
+
     def closed(self, review_id: int) -> tuple[str, str] | None:
         """Return the memory of a closed review, and when it was closed; ``None`` if it is open."""
 
@@ -463,8 +462,8 @@ class ReviewTable(Protocol):
         With ``since``, only if it was no earlier than this change.
         """
 
-    def take_back(self, operation: Operation, owner: Owner | None) -> list[int]:
-        """Undo what an operation did to reviews of an owner's memories, or of all; return them."""
+    def take_back(self, operation: Operation, owner: Owner | None) -> list[str]:
+        """Undo what an operation did to reviews of an owner's memories, or of all; return those."""
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
         """Return, for each of the rows under review, the newest row that is to replace it."""

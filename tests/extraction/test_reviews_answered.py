@@ -485,18 +485,62 @@ def test_what_is_kept_holds_in_the_graph_as_if_it_had_never_ended(
 def test_what_two_memories_state_holds_while_one_of_them_is_kept(
     memory: AgentMemory, clock: Clock, by_number: bool
 ) -> None:
-    for text in ("I live in Rome.", "I live in Rome with my dog Rex.", "I moved to Linz."):
-        clock.forward(days=1)
-        memory.add(text, user_id="u", graph=True)
+    add(memory, clock, "I live in Rome.", "I live in Rome with my dog Rex.", "I moved to Linz.")
     first, second = (review.review_id for review in memory.reviews())
     for review_id in (first, second):
         clock.forward(days=1)
         memory.dismiss(review_id)
-    clock.forward(days=1)
     memory.undo(review_id=first if by_number else None)
     assert homes(memory) == {"Linz", "Rome"}
     memory.undo(review_id=second if by_number else first)
     assert homes(memory) == {"Linz"}
+
+
+def test_what_is_kept_holds_once_no_review_of_it_is_open(memory: AgentMemory, clock: Clock) -> None:
+    """Rome held, although it was still under review because of Brno."""
+    add(memory, clock, "I live in Rome.", "I moved to Linz.", "I moved to Brno.")
+    of_rome = [each.review_id for each in memory.reviews() if each.content == "I live in Rome."]
+    for first, last in (of_rome, reversed(of_rome)):
+        for dismissed, held in ((first, {"Brno"}), (last, {"Brno", "Rome"})):
+            clock.forward(days=1)
+            memory.dismiss(dismissed)
+            assert homes(memory) == held
+        memory.undo()
+        assert homes(memory) == {"Brno"}
+        memory.dismiss(last)
+        memory.undo(review_id=first)
+        memory.undo(review_id=last)
+        assert homes(memory) == {"Brno"}
+    memory.decide(dismiss=of_rome)
+    assert homes(memory) == {"Brno", "Rome"}
+
+
+@pytest.mark.parametrize(
+    ("denial", "before"), [("I no longer like blues.", {"blues"}), ("I hate blues.", set[str]())]
+)
+def test_what_is_kept_holds_once_the_other_part_is_answered(
+    memory: AgentMemory, clock: Clock, denial: str, before: set[str]
+) -> None:
+    add(memory, clock, "I like jazz and blues.", "I hate jazz.", denial)
+    jazz, blues = (review.review_id for review in memory.reviews())
+
+    def liked() -> set[str]:
+        clock.forward(days=1)
+        edges = memory.graph.relationships()
+        return {edge.target for edge in edges if edge.relationship == "likes"}
+
+    memory.dismiss(jazz)
+    assert liked() == before
+    memory.approve(blues)
+    assert liked() == {"jazz"}
+    for expected in (before, {"jazz"}):
+        memory.undo()
+        assert liked() == expected
+    memory.undo(review_id=jazz)
+    assert liked() == set()
+    memory.undo(review_id=blues)
+    memory.decide(approve=[blues], dismiss=[jazz])
+    assert liked() == {"jazz"}
 
 
 def test_what_no_memory_under_review_states_ends_at_once(memory: AgentMemory, clock: Clock) -> None:

@@ -50,7 +50,7 @@ class ReviewContract:
         answered = engine.operations.last()
         assert answered is not None
         with engine.write():
-            assert engine.reviews.take_back(answered, None) == [number]
+            assert engine.reviews.take_back(answered, None) == ["mem-1"]
         assert [review.review_id for review in engine.reviews.all()] == [number]
 
     def test_reviews_follow_a_memory_that_is_shortened_and_back(self, engine: Engine) -> None:
@@ -62,6 +62,8 @@ class ReviewContract:
             engine.reviews.renew("mem-1")
         assert [review.review_id for review in engine.reviews.all()] == [other]
         assert not engine.reviews.is_stale(other)
+        asked = [("mem-2", format_time(NOW)), ("mem-3", None)]
+        assert engine.reviews.newer_and_closed("mem-1") == asked
         with engine.write():
             engine.memories.update(row_id, {"content": "long again"}, now=NOW)
             assert engine.reviews.closed(closed) == ("mem-1", format_time(NOW))

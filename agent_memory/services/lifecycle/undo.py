@@ -12,7 +12,7 @@ from agent_memory.models.columns import HISTORIC
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
-from agent_memory.services.review_answers import answered_by, hold, is_shorter
+from agent_memory.services.review_answers import answered_by, hold_what_is_kept, is_shorter
 from agent_memory.services.writing.update import recorded
 from agent_memory.storage.change_records import CREATED, Change, reverted
 from agent_memory.storage.engine import Engine
@@ -74,6 +74,8 @@ def undo(
         raise ValidationError.of("change_id", message, change_id)
     change_ids = [change.change_id for change in changes]
     engine.graph_maintenance.follow_undo(changed, change_ids)
+    for memory_id in {change.memory_id for change in changes if "content" in change.columns}:
+        hold_what_is_kept(engine, memory_id)  # reviews were reopened or closed
     return Undone(verb=verb, change_ids=change_ids, memory_ids=changed)
 
 
@@ -144,10 +146,10 @@ def _undo_questions(engine: Engine, owner: Owner | None) -> str | None:
             return None
     if operation is None or operation.first_change <= operation.last_change:
         return None
-    review_ids = engine.reviews.take_back(operation, owner)
-    for review_id in review_ids if operation.verb == "dismiss" else ():
-        hold(engine, engine.reviews.get(review_id), is_held=False)
-    return operation.verb if review_ids else None
+    memory_ids = engine.reviews.take_back(operation, owner)
+    for memory_id in memory_ids:
+        hold_what_is_kept(engine, memory_id)
+    return operation.verb if memory_ids else None
 
 
 def _changes_to_undo(

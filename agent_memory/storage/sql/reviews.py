@@ -32,6 +32,9 @@ SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r
   r.session_id, m.user_id, m.run_id,
   (SELECT n.content FROM memories AS n WHERE n.id = r.replaced_by)
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq WHERE r.dismissed_at IS NULL"""
+_SELECT_NEWER_AND_CLOSED: Final = """
+SELECT r.replaced_by, r.dismissed_at FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
+WHERE m.id = ? AND r.replaced_by IS NOT NULL ORDER BY r.review_id"""
 _SELECT_CLOSED: Final = """
 SELECT m.id, r.dismissed_at FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
 WHERE r.review_id = ? AND r.dismissed_at IS NOT NULL"""
@@ -77,6 +80,7 @@ AND dismissed_at IS NULL AND seq IN {_OWN_ROWS}"""
 _ASK_AGAIN: Final = f"""
 UPDATE reviews SET dismissed_at = NULL WHERE dismissed_at = ? AND seq IN {_OWN_ROWS}"""
 
+_RETURNING_MEMORY: Final = "RETURNING (SELECT id FROM memories WHERE seq = reviews.seq)"
 _ASK_ONE_AGAIN: Final = """
 UPDATE reviews SET dismissed_at = NULL WHERE review_id = ? AND dismissed_at IS NOT NULL"""
 
@@ -122,6 +126,10 @@ class ReviewTable(Table):
         sql = f"{_SELECT} AND m.id = ? AND r.version = m.version ORDER BY r.review_id"
         return [review_of_row(row) for row in self._db.rows(sql, (memory_id,))]
 
+    def newer_and_closed(self, memory_id: str) -> list[tuple[str, str | None]]:
+        rows = self._db.rows(_SELECT_NEWER_AND_CLOSED, (memory_id,))
+        return [(newer_id, closed_at) for newer_id, closed_at in rows]
+
     def closed(self, review_id: int) -> tuple[str, str] | None:
         row = self._db.row(_SELECT_CLOSED, (review_id,))
         return None if row is None else (row[0], row[1])
@@ -133,16 +141,16 @@ class ReviewTable(Table):
         row = self._db.row(_SELECT_LAST_DECIDED, (*_values_of(owner), since))
         return None if row is None else Operation(*row)
 
-    def take_back(self, operation: Operation, owner: Owner | None) -> list[int]:
+    def take_back(self, operation: Operation, owner: Owner | None) -> list[str]:
         whose = (None,) * 4 if owner is None else (owner.user_id, *_values_of(owner))
         done_at, session_id = operation.done_at, operation.session_id
         rows: list[Row] = []
         if operation.verb == "dismiss":
-            rows = self._db.rows(f"{_ASK_AGAIN} RETURNING review_id", (done_at, *whose))
+            rows = self._db.rows(f"{_ASK_AGAIN} {_RETURNING_MEMORY}", (done_at, *whose))
         elif operation.verb == "add":
             values = (done_at, session_id, *whose)
-            rows = self._db.rows(f"{_DELETE_ASKED} RETURNING review_id", values)
-        return [review_id for (review_id,) in rows]
+            rows = self._db.rows(f"{_DELETE_ASKED} {_RETURNING_MEMORY}", values)
+        return sorted({memory_id for (memory_id,) in rows})
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
         # Most stores have no reviews, and this is called for hundreds of rows. By the highest
