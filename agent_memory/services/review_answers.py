@@ -37,13 +37,11 @@ def answered_by(engine: Engine, memory_id: str, text: str) -> list[int]:
 
 
 def _is_answered(review: Review, text: str) -> bool:
-    from agent_memory.extraction.rules.conflicts import conflict, read  # noqa: PLC0415 - 30 ms
+    from agent_memory.extraction.rules.remainders import is_beside  # noqa: PLC0415 - 30 ms
 
     if review.remaining:
         return stems(text) <= stems(review.remaining)
-    newer = str(review._newer)
-    is_all = review.remaining == "" or _remainder(text, newer) != ""
-    return not is_all and conflict(read(newer), read(text)) is None
+    return review.remaining is None and is_beside(str(review._newer), text)
 
 
 def hold_what_is_kept(engine: Engine, memory_id: str) -> None:

@@ -18,6 +18,7 @@ from agent_memory.extraction.rules.lists import parts_of_list
 from agent_memory.extraction.rules.statements import (
     BEING,
     EMPLOYER,
+    HOME,
     JOB,
     Statement,
     said_behind_opening,
@@ -165,6 +166,10 @@ _USES: Final = re.compile(
 _PURPOSE: Final = re.compile(
     r" (?:for|as|at|on|in|with|because|since|last|this|and|these|now|every|when|instead)\b.*$"
 )
+_CAPITALS: Final = r"[A-Z][\w-]*(?: [A-Z][\w-]*){0,2}"
+_WIDER_PLACE: Final = re.compile(rf"(?:, {_CAPITALS}){{1,2}}\W*")
+_BEYOND_JOB: Final = re.compile(r" (?:at|in|with|for|on|from|of|by|to|who|that)\b.*")
+"""What "a nurse at Charité" says besides the job."""
 _CLAUSE_JOINT: Final = re.compile(r"[,;:] | and (?=I\b|we\b|my\b|our\b|the\b)")
 _MOST_WORDS: Final = 5
 """Maximum words of a value in which two sentences differ."""
@@ -192,6 +197,8 @@ class Conflict(NamedTuple):
     is_sure: bool = False
     is_of_any: bool = False
     """Whether it may conflict with another text of the kind instead: the nearest is reviewed."""
+    replaced: frozenset[str] = frozenset()
+    """The stems of the older text that the newer has another value for."""
 
 
 @lru_cache(maxsize=512)
@@ -300,7 +307,8 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
             is_sure = _is_sure(stated, known, new, old)
             if stated.value.goes_with(known.value) and not (is_sure or _is_announced(new)):
                 continue
-            return Conflict(f"another value of {stated.attribute}", is_sure=is_sure)
+            why = f"another value of {stated.attribute}"
+            return Conflict(why, is_sure=is_sure, replaced=words_of_statement(known, old))
     return None
 
 
@@ -342,13 +350,36 @@ def _of_states(new: Reading, old: Reading) -> Conflict | None:
     known_states = dict(old.states)
     for slot, state in dict(new.states).items():
         if known_states.get(slot, state) != state:
-            return Conflict(f"another {slot}")
+            matches = (pattern.match(old.text) for pattern, _ in _STATE.get(slot, ()))
+            words = next((stems(match[0]) for match in matches if match), old.stems)
+            return Conflict(f"another {slot}", replaced=words)
+    ended: tuple[str, ...] = ()
     if old.owner in _SPOUSES and not _PARTED.isdisjoint(new.states):
-        return Conflict("the marriage has ended")
-    works = any(known.attribute in (EMPLOYER, JOB) for known in old.statements)
-    if works and dict(new.states).get("employment") == "none":
-        return Conflict("the work has ended")
+        why, ended = "the marriage has ended", tuple(_SPOUSES)
+    elif dict(new.states).get("employment") == "none":
+        why, ended = "the work has ended", (EMPLOYER, JOB)
+    words_of = [
+        words_of_statement(known, old)
+        for known in old.statements
+        if known.attribute.removesuffix(" name") in ended
+    ]
+    if ended and (words_of or EMPLOYER not in ended):
+        return Conflict(why, replaced=frozenset().union(*words_of))
     return None
+
+
+def words_of_statement(known: Statement, text: Reading) -> frozenset[str]:
+    """Return the stems of a text's words for a value, and of those before it in its clause."""
+    before, value, after = text.text.lower().partition(known.value.form)
+    if not value:
+        return content_of(f"{known.attribute} {known.value.form}")
+    lead = _CLAUSE_JOINT.split(text.text[: len(before)])[-1]
+    where = _WIDER_PLACE.fullmatch(text.text[-len(after) :]) if after else None
+    in_place = where[0] if where is not None and known.attribute == HOME else ""
+    if known.attribute in (JOB, BEING):
+        value = _BEYOND_JOB.sub("", value)
+    words = content_of(f"{lead} {known.attribute} {value} {in_place}")
+    return words - stems(known.origin)
 
 
 def _of_frames(new: Reading, old: Reading) -> Conflict | None:
@@ -369,7 +400,7 @@ def _of_frames(new: Reading, old: Reading) -> Conflict | None:
         return None
     is_rule = is_standing(new.text) and not new.change.is_negated
     if is_announced or is_rule or value.is_closed:
-        return Conflict("it says the same of something else")
+        return Conflict("it says the same of something else", replaced=old.stems)
     return None
 
 
@@ -388,7 +419,9 @@ def _of_uses(new: Reading, old: Reading) -> Conflict | None:
     value, known = (value_of(_PURPOSE.sub("", match["value"])) for match in (switched, uses))
     if not value.is_value or value.kind != known.kind or value.form == known.form:
         return None
-    return Conflict("something was switched to", is_of_any=True)
+    end = uses.start("value") + len(_PURPOSE.sub("", uses["value"]))
+    words = stems(old.text[:end])
+    return Conflict("something was switched to", is_of_any=True, replaced=words)
 
 
 def _person(who: str) -> str:

@@ -16,10 +16,13 @@ from agent_memory.extraction.rules.conflicts import (
     content_of,
     denied_by,
     read,
+    words_of_statement,
 )
 from agent_memory.extraction.rules.corrections import is_of_a_value_alone
-from agent_memory.extraction.rules.lists import joined_words, without_member
+from agent_memory.extraction.rules.lists import joined_words, parts_of_list, without_member
 from agent_memory.extraction.rules.statements import speaker_and_text
+from agent_memory.extraction.rules.values import value_of
+from agent_memory.text.normalize import words_of
 from agent_memory.text.sentences import sentence_spans, sentences
 from agent_memory.text.stems import stems
 
@@ -33,10 +36,21 @@ _POINTS: Final = re.compile(
     re.IGNORECASE,
 )
 """Words that may point to what another sentence says, or that a condition joins to it."""
-_GOES_ON: Final = re.compile(
-    r"\b(?:but|if|neither|nor|especially|except|while|because|although|though|plus|as well)\b",
-    re.IGNORECASE,
+_VERB: Final = re.compile(
+    r"(?!(?:The|This|That|My|Our|His|Her|Their)\b)[A-Z][\w-]*(?:['\u2019](?:ve|d))?"
+    r"(?:['\u2019](?:m|re)(?= \w+ing\b)| (?:am|are|is)(?= \w+ing\b))?"
+    r" (?:(?:have|\w+ly|always|often|usually|sometimes|still) )*(?P<verb>[a-z]+)"
 )
+"""The relation of a sentence to its subject: "I drive", "Eva drives"."""
+_LIGHT: Final = stems(
+    "project projects thing things stuff lot bit still usually often sometimes every always please"
+    " old very quite remember remind join joined become became move moved live work use day week"
+    " month year hour minute morning afternoon evening night weekend daily weekly once twice times"
+    " since mg ml kg km miles lbs euros dollars"
+)
+"""Words of which nothing is left if all the others of a sentence are contradicted."""
+_MEASURES: Final = ("date", "days", "time", "number", "colour")
+"""Kinds of values that go with what they are of, unless the newer text has one as well."""
 
 
 class _Part(NamedTuple):
@@ -52,17 +66,16 @@ def remainder(text: str, newer: str) -> str | None:
     """Return what remains of a memory if a newer text is right: nothing, if it contradicts it all.
 
     ``None``: it contradicts only a part, or perhaps only that, and without it the rest cannot be
-    written for certain.
+    written for certain. "I left Acme" would delete "I work at Acme as a nurse", which she still is.
     """
     spoken = speaker_and_text(text)[1]
-    if not (spoken and text.endswith(spoken)) or newer == denial(text, spoken):
+    if newer == denial(text, spoken):
         return ""
     if is_of_a_value_alone(speaker_and_text(newer)[1]):
         return None  # "No, I meant June 4": what it is about is in the older text alone
-    new, old = read(newer), read(text)
-    is_clear = bool(content_of(newer))  # in "Forget that I moved" it is not what is to go
-    if is_clear and conflict(new, old) is None and denied_by(new, old).isdisjoint(old.stems):
-        return ""
+    new = read(newer)
+    if is_beside(newer, text) or not (spoken and text.endswith(spoken)):  # "Deadline: March 3"
+        return _nothing(new, text)
     label = text[: -len(spoken)]
     parts = list(_parts(spoken))
     worded = [part for part in parts if part.bare]
@@ -76,6 +89,13 @@ def remainder(text: str, newer: str) -> str | None:
     if not (going and is_whole and _stand_alone(new, going, staying)):
         return None
     return label + _without(spoken, parts, going) if staying else ""
+
+
+def is_beside(newer: str, text: str) -> bool:
+    """Return whether nothing in a text is contradicted by a newer one, as far as rules can say."""
+    new, old = read(newer), read(text)
+    is_clear = bool(content_of(newer))  # in "Forget that I moved" it is not what is to go
+    return is_clear and conflict(new, old) is None and denied_by(new, old).isdisjoint(old.stems)
 
 
 def denial(text: str, words: str) -> str:
@@ -109,17 +129,38 @@ def _left(new: Reading, label: str, part: _Part) -> str | None:
     """Return what is left of a sentence that is contradicted; ``None`` if that is not certain."""
     old = read(label + part.bare)
     denied = denied_by(new, old)
-    is_joined = not joined_words(old.text) <= joined_words(new.text)
-    if not denied:
-        is_more = any(stated.says_more for stated in old.statements) or not old.statements
-        return None if _GOES_ON.search(part.bare) or (is_joined and is_more) else ""
-    if not is_joined:
-        return ""
+    if not denied or joined_words(old.text) <= joined_words(new.text):
+        return _nothing(new, label + part.bare)
     if old.change.is_negated or not denied <= old.stems:
         return None
     begin = part.written.index(part.bare.split()[0])
     rest = without_member(part.written[begin:], denied, named=new.stems)
     return rest and part.written[:begin] + rest
+
+
+def _nothing(new: Reading, text: str) -> str | None:
+    """Return that nothing is left, if a newer text names or replaces all that another says."""
+    old = read(text)
+    against = conflict(new, old)
+    gone = new.stems | (against.replaced if against is not None else frozenset())
+    denied = denied_by(new, old)
+    for known in old.statements:
+        if known.attribute and stems(known.attribute) <= denied:
+            gone |= words_of_statement(known, old)  # "Forget my PIN"
+    is_measured = any(map(_is_measure, words_of(new.text)))
+    words = [word for word in words_of(old.text) if is_measured or not _is_measure(word)]
+    relation = _VERB.match(old.text)
+    content = content_of(" ".join(words)) - _LIGHT
+    content -= stems(relation["verb"]) if relation is not None else frozenset()
+    subject = stems(relation[0]) if relation is not None else frozenset()
+    # "Alice likes pasta" has no parts, whatever contradicts it; a request may say nothing any more.
+    may_be_all = len(content - subject) == 1 or not content_of(new.text)
+    is_single = may_be_all and old.is_one_sentence and not parts_of_list(old.text)
+    return "" if content <= gone or is_single else None
+
+
+def _is_measure(word: str) -> bool:
+    return value_of(word).kind.split()[0] in _MEASURES
 
 
 def _stand_alone(new: Reading, going: Sequence[_Part], staying: Sequence[_Part]) -> bool:

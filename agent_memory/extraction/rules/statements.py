@@ -354,12 +354,16 @@ def other_words_of(text: str) -> list[str]:
 
 _QUALITY: Final = re.compile(
     r"(?:very|so|too|really|quite|pretty|always|also) |\w+(?:ive|ous|ful|able|ible|less)$"
+    r"|(?:hard|easy|tough|boring|tiring|exhausting|demanding|rewarding|interesting|great|good|bad"
+    r"|fun|fine|nice|awful|secure|safe|remote|busy|gone|mine|on|in|at|killing|going|getting|not)\b"
 )
-"""Describes what a favourite is like, not which it is: "expensive"."""
+"""Describes what a favourite or a job is like, not which it is: "expensive"."""
 
 
 def _fitting(value: Value, slot: str) -> Value:
     """Return a value of a slot; if the slot's kind is known and differs, as plain words."""
+    if slot == JOB and _QUALITY.match(value.form):
+        return Value(WORDS, value.form)
     if slot in (JOB, BEING):
         return Value(JOB, value.form)
     if slot == AGE and value.kind in _YEARS:

@@ -61,7 +61,7 @@ _COLOURS: Final = frozenset(
     magenta maroon navy beige gold silver plum lilac indigo crimson olive mint lavender coral
     """.split()
 )
-_PREPOSITION: Final = re.compile(r"(?:on|at|by|in|from|around|about|until|the) ", re.IGNORECASE)
+_PREPOSITION: Final = re.compile(r"^(?:on|at|by|in|from|around|about|until|the) ", re.IGNORECASE)
 _ARTICLE: Final = re.compile(r"(an?|the|my|our|his|her|their|your) ", re.IGNORECASE)
 _CAPITAL: Final = r"[^\W\d_a-zß-öø-ÿ][\w'\u2019&.+#-]*"
 _KINDS: Final = tuple(
