@@ -181,6 +181,8 @@ def reviews_text(reviews: Sequence[Review]) -> str:
     """Return the memories under review, each with the reason."""
     if not reviews:
         return "no memory is under review"
+    from agent_memory.models.decision import EDITED_SINCE  # noqa: PLC0415 - most show no review
+
     lines = []
     for review in reviews:
         sure = "" if review.confidence is None else f" ({review.confidence:.0%} sure)"
@@ -191,7 +193,7 @@ def reviews_text(reviews: Sequence[Review]) -> str:
             lines.append(f"   because: {review.reasoning}")
         if review.remaining:
             lines.append(f"   approving leaves: {review.remaining}")
-        elif review.remaining is None:
+        elif review.remaining is None and review.reasoning != EDITED_SINCE:
             lines.append("   only a part of it is contradicted: update it yourself, or dismiss")
     return "\n".join(lines)
 

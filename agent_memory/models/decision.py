@@ -22,6 +22,9 @@ SAID_AT: Final = "said_at"
 ASKED_TO_FORGET: Final = "somebody asks to forget: "
 """How the reasoning of a review begins if somebody asked for it; what follows is of the memory."""
 
+EDITED_SINCE: Final = "it was edited since: dismiss the review if it is right now"
+"""The reasoning of a review whose memory somebody has changed, so that nobody knows any more."""
+
 
 class Decision(NamedTuple):
     """One decision, ready to be applied.
@@ -65,7 +68,8 @@ class Review(Record, frozen=True):
 
     ``review_id`` identifies the review when deciding it, ``content`` is what the memory says.
     ``replaced_by`` is the id of the contradicting memory, if there is one; ``confidence`` how
-    certain the contradiction was (0 to 1), ``reasoning`` why.
+    certain the contradiction was (0 to 1), ``reasoning`` why. Once the memory is edited, only
+    ``reasoning`` says so: whether the new text is contradicted is unknown, and it is not approved.
     """
 
     review_id: int
@@ -80,6 +84,8 @@ class Review(Record, frozen=True):
     run_id: str | None = None
     _newer: str | None = PrivateAttr(default=None)
     """What contradicts the memory: another, or a request to forget, as a denial."""
+    _is_edited: bool = PrivateAttr(default=False)
+    """Whether the memory has been changed since the review was opened."""
     _remainder: Callable[[str, str], str | None] | None = PrivateAttr(default=None)
 
     # Both texts are read for it, which takes 3 ms: of 5,000 reviews only those shown need it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agent_memory.models.decision import ASKED_TO_FORGET, Review
+from agent_memory.models.decision import ASKED_TO_FORGET, EDITED_SINCE, Review
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
 from agent_memory.text.stems import stems
@@ -10,6 +10,9 @@ from agent_memory.text.stems import stems
 
 def with_remainder(review: Review) -> Review:
     """Let a review read what remains of its memory, when somebody asks."""
+    if review._is_edited:  # it claimed that what was corrected by hand is contradicted
+        nobody_knows = {"reasoning": EDITED_SINCE, "replaced_by": None, "confidence": None}
+        return review.model_copy(update=nobody_knows)
     review._remainder = _remainder
     # An erasure clears the reasoning: then nobody knows any more what was to be forgotten.
     asked = ASKED_TO_FORGET if review.reasoning is None else review.reasoning

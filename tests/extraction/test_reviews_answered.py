@@ -13,6 +13,7 @@ import pytest
 from conftest import Clock
 
 from agent_memory import AgentMemory, Review, ValidationError
+from agent_memory.cli.reports import reviews_text
 from agent_memory.extraction.rules.remainders import remainder
 
 State = tuple[set[str], set[tuple[str, str]]]
@@ -250,6 +251,34 @@ def test_a_memory_that_somebody_changed_is_not_shortened(memory: AgentMemory, cl
     memory.update(review.memory_id, content="I grow figs, plums and kale.")
     with pytest.raises(ValidationError, match="changed since"):
         memory.approve(review.review_id)
+
+
+def test_what_was_corrected_by_hand_is_not_called_contradicted(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    """Its review said of the corrected text that it is contradicted."""
+    text = "Lisa can't have dairy. Mia hates mushrooms."
+    add(memory, clock, text, "Actually it's Ben who hates mushrooms, not Mia.")
+    (review,) = memory.reviews()
+    assert (review.content, review.remaining) == (text, None)
+    memory.update(review.memory_id, content=text.replace("Mia", "Ben"))
+    clock.forward(days=1)
+    (edited,) = memory.reviews()
+    assert (edited.review_id, edited.replaced_by, edited.remaining) == (
+        review.review_id,
+        None,
+        None,
+    )
+    assert edited.reasoning == "it was edited since: dismiss the review if it is right now"
+    shown = reviews_text([edited])
+    assert "edited since" in shown
+    assert "contradicted" not in shown
+    with pytest.raises(ValidationError, match="changed since"):
+        memory.approve(edited.review_id)
+    assert memory.dismiss(edited.review_id) == edited
+    assert memory.reviews() == []
+    memory.undo()
+    assert memory.reviews() == [edited]
 
 
 def test_the_rest_may_not_be_what_is_rejected(memory: AgentMemory, clock: Clock) -> None:

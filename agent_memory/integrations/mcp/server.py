@@ -211,7 +211,7 @@ _ASKED: Final = "still_true"
 it."""
 _LONGEST_QUESTION: Final = 1_000
 _REST: Final = "If not, this is left:"
-_NO_REST: Final = " If not, it stays until somebody changes it: only a part of it is contradicted."
+_NO_REST: Final = " If not, it stays until somebody changes it."
 """What the user is told of an answer that does not forget all of it."""
 _MAKING: Final = ("memory_store", "memory_add")
 """The tools that create the file if there is none."""

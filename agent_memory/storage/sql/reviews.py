@@ -30,7 +30,7 @@ WHERE r.seq {among} AND n.seq > r.seq AND r.dismissed_at IS NULL GROUP BY r.seq"
 _SELECT: Final = """
 SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r.proposed_at,
   r.session_id, m.user_id, m.run_id,
-  (SELECT n.content FROM memories AS n WHERE n.id = r.replaced_by)
+  (SELECT n.content FROM memories AS n WHERE n.id = r.replaced_by), r.version <> m.version
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq WHERE r.dismissed_at IS NULL"""
 _SELECT_NEWER_AND_CLOSED: Final = """
 SELECT r.replaced_by, r.dismissed_at FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
