@@ -544,7 +544,7 @@ def test_what_is_kept_holds_in_the_graph_as_if_it_had_never_ended(
 def test_what_two_memories_state_holds_while_one_of_them_is_kept(
     memory: AgentMemory, clock: Clock, by_number: bool
 ) -> None:
-    add(memory, clock, "I live in Rome.", "I live in Rome with my dog Rex.", "I moved to Linz.")
+    add(memory, clock, "I live in Rome.", "I live in Rome with my dog.", "I moved to Linz.")
     first, second = (review.review_id for review in memory.reviews())
     for review_id in (first, second):
         clock.forward(days=1)
@@ -606,3 +606,16 @@ def test_what_no_memory_under_review_states_ends_at_once(memory: AgentMemory, cl
     memory.graph.add("USER_ID", "likes", "newts", user_id="u")
     add(memory, clock, "I no longer like newts.")
     assert (memory.reviews(), state(memory)[1]) == ([], set())
+
+
+def test_what_is_to_be_forgotten_of_one_memory_is_asked_about_part_by_part(
+    memory: AgentMemory,
+) -> None:
+    for text in ("I like jazz, blues and soul.", "Forget that I like blues."):
+        memory.add(text, user_id="u")
+    memory.add("Forget that I like soul.", user_id="u")
+    memory.add("Forget that I like soul.", user_id="u")  # it is asked once
+    blues, soul = memory.reviews()
+    assert (blues.remaining, soul.remaining) == ("I like jazz and soul.", "I like jazz and blues.")
+    memory.decide(approve=[blues.review_id, soul.review_id])
+    assert [each.content for each in memory.list_recent()] == ["I like jazz."]

@@ -21,6 +21,7 @@ _SELECT_OPEN: Final = """
 SELECT r.review_id FROM reviews AS r
 JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
 WHERE r.seq = ? AND r.replaced_by IS NOT DISTINCT FROM ? AND r.dismissed_at IS NULL
+  AND (r.replaced_by IS NOT NULL OR r.reasoning IS NOT DISTINCT FROM ?)
 ORDER BY r.review_id LIMIT 1"""
 _SELECT_NEWER: Final = """
 SELECT r.seq, max(n.seq) FROM reviews AS r
@@ -105,7 +106,7 @@ class ReviewTable(Table):
         session_id: str,
         now: datetime,
     ) -> int:
-        open_review_id = self._db.value(_SELECT_OPEN, (row_id, replaced_by))
+        open_review_id = self._db.value(_SELECT_OPEN, (row_id, replaced_by, reasoning))
         if open_review_id is not None:
             return int(open_review_id)
         values = (replaced_by, confidence, reasoning, format_time(now), session_id, row_id)
