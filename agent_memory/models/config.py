@@ -117,11 +117,9 @@ class MemoryCaptureConfig(Record, extra="forbid", frozen=True):
     """What a hook captures automatically. Lengths are those of a sentence, in characters.
 
     ``capture_patterns`` ignore case, and are tried on one line at a time, on at most 1,000
-    characters of it. If the default ones are among them, what the user states for good ("we use …",
-    "never …") is captured too. ``max_captures_per_output`` (ours) is the maximum number of
-    sentences captured from one text, the most confident first; ``queue_size`` (ours) is how many
-    texts may wait for the background: those that arrive while the queue is full are counted and
-    dropped.
+    characters of it. ``max_captures_per_output`` (ours) is the maximum number of sentences captured
+    from one text, the most confident first; ``queue_size`` (ours) is how many texts may wait for
+    the background: those that arrive while the queue is full are counted and dropped.
     """
 
     capture_patterns: list[str] = Field(default_factory=lambda: list(DEFAULT_CAPTURE_PATTERNS))

@@ -17,8 +17,6 @@ FACT = "The billing service is deployed with Nomad"
 WITHIN_SECONDS = 15.0
 """It is two on an idle machine, and for ever where what hangs is waited for."""
 
-RULE = "We use pnpm, not npm."
-
 
 def asked(server: RawServer, name: str, **fields: str) -> str:
     """Return what Claude Code takes for the output of a hook that calls the server."""
@@ -42,16 +40,15 @@ def test_the_server_answers_what_a_process_would(root: Path) -> None:
         assert asked(server, "Stop", last_assistant_message="We decided to use port 8443.") == ""
         assert asked(server, "PostCompact", compact_summary="They moved to Nomad.") == ""
         assert asked(server, "UserPromptSubmit", prompt="", source="") == ""
-        assert asked(server, "UserPromptSubmit", prompt=RULE) == ""
         wrong = {"host": "nobody", "event": "Stop"}
         result = server.ask("tools/call", name=HOOK_TOOL, arguments=wrong)["result"]
         assert result["isError"]
         assert "hosts with hooks" in result["content"][0]["text"]
     with AgentMemory("bob", root=root, create=False) as memory:
         texts = {entry.content for entry in memory.list_recent()}
-    assert texts == {FACT, "We decided to use port 8443.", "They moved to Nomad.", RULE}
+    assert texts == {FACT, "We decided to use port 8443.", "They moved to Nomad."}
     log = list(Journal(str(root / "bob")).entries())
-    assert [entry["event"] for entry in log].count("UserPromptSubmit") == 5
+    assert [entry["event"] for entry in log].count("UserPromptSubmit") == 3
     assert all(entry["session"] == "claude-code-s1" for entry in log)
 
 

@@ -132,86 +132,6 @@ def test_the_type_is_what_was_said(text: str, kind: str) -> None:
     assert it.observation_type.value == kind
 
 
-STATED = [
-    ("I prefer small PRs.", "preference"),
-    ("I don\u2019t like emojis in log messages", "preference"),
-    ("My timezone is Europe/Lisbon.", "preference"),
-    ("please answer in German", "preference"),
-    ("Always run make lint before committing.", "pattern"),
-    ("Never touch the legacy folder.", "pattern"),
-    ("We use pnpm, not npm.", "pattern"),
-    ("From now on, answer in German.", "pattern"),
-    ("No, use tabs, not spaces, in this project.", "pattern"),
-    ("Don't use lodash, use the native methods instead.", "pattern"),
-    ("Stop adding comments that repeat the code.", "pattern"),
-    ("Commit messages should always reference a ticket.", "pattern"),
-    ("Run the formatter before you push.", "pattern"),
-    ("Our API keys live in Vault, not in .env files.", "pattern"),
-    ("Every migration must be reversible.", "pattern"),
-    ("We chose Postgres over MySQL.", "decision"),
-    ("We switched from Jenkins to GitHub Actions.", "decision"),
-    ("The bug was caused by the Redis TTL.", "bugfix"),
-    ("The fix was to pin numpy below 2.", "bugfix"),
-    ("It turned out that Stripe sends the webhook twice.", "discovery"),
-]
-
-
-@pytest.mark.parametrize(("text", "kind"), STATED)
-def test_what_the_user_states_for_good_needs_no_cue(text: str, kind: str) -> None:
-    (it,) = seen(f"Fix the failing test first.\n\n{text}\n", "turn:user")
-    assert (it.content, it.observation_type.value) == (text, kind)
-    assert seen(text, "tool:bash") == seen(text, "turn:assistant") == []
-    assert contents(text, "turn:user", capture_patterns=["merke dir"]) == []
-
-
-def test_a_note_of_the_user_is_what_is_noted() -> None:
-    assert contents("Note that CI needs Docker.", "turn:user") == ["CI needs Docker."]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "fix the failing test",
-        "why does this fail?",
-        "use a for loop here",
-        "use a dict here instead of the list",
-        "run it again",
-        "can you always print the whole trace?",
-        "Do we always close the connection ourselves?",
-        "never mind, I found it",
-        "never seen that error before",
-        "The build always fails at this step",
-        "every time I run npm start it crashes",
-        "write a function that always returns true",
-        "I prefer the second one",
-        "I'd like a summary of the changes",
-        "I think the bug is caused by the cache",
-        "check if the bug was caused by the cache",
-        "the problem was not in my code",
-        "don't run the tests yet",
-        "don't change anything, only look",
-        "make sure the tests pass",
-        "all tests must pass",
-        "our tests are failing on CI",
-        "We use it in two places.",
-        "before you commit, show me the diff",
-        "> We use pnpm, not npm.",
-        "2024-05-01 12:00:03 ERROR worker: always retry the upload, never drop it",
-        "```\n# always use utf-8\nWe use pnpm, not npm.\n```",
-        'raise ValueError("never use this directly")',
-        "| rule | always use tabs |",
-        "word " * 500 + "\nWe use pnpm, not npm.\n" + "word " * 500,  # pasted
-    ],
-)
-def test_an_ordinary_prompt_states_nothing(text: str) -> None:
-    assert contents(text, "turn:user") == []
-
-
-def test_around_a_long_paste_the_users_own_words_are_read() -> None:
-    text = f"Always squash before merging.\n\n{'We use yarn. ' * 300}\n\nWe use pnpm, not npm."
-    assert contents(text, "turn:user") == ["Always squash before merging.", "We use pnpm, not npm."]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -351,17 +271,12 @@ def test_a_pattern_sees_a_thousand_characters_of_a_line_at_most() -> None:
         "```\nimportant: x y\n" * 60_000,
         "remember" + " " * 1_000_000,
         "note: \x00\ud800 the \x00 byte is here\n" * 3,
-        "we all " * 280,
-        "the " + "rule-s " * 280 + "should",
-        "always " + "a" * 1_900,
-        "please, " * 240 + "\n",
     ],
-    ids=range(14),
+    ids=range(10),
 )
 def test_no_text_takes_long_or_fails(text: str) -> None:
     """A pattern that is not linear would keep this test from ending."""
     assert len(seen(text)) <= 10
-    assert len(seen(text, "turn:user")) <= 10
 
 
 @settings(max_examples=200, deadline=None)

@@ -218,7 +218,7 @@ class _Engine:
             for observation in observations:
                 self.writer.keep(observation)
             return len(observations)
-        promised = count_cues(text, self._config, source) if len(text) <= _SHORT else None
+        promised = count_cues(text, self._config) if len(text) <= _SHORT else None
         if promised == 0:
             return 0
         is_long = len(text) > (_SHORT if promised is not None else _SHORT_FOR_ANY_PATTERN)

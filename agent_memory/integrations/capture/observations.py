@@ -15,14 +15,12 @@ from itertools import islice
 from typing import Final
 
 from agent_memory.integrations.capture import cues
-from agent_memory.integrations.capture.statements import STATED, statements
 from agent_memory.models.config import DEFAULT_CAPTURE_PATTERNS, MemoryCaptureConfig
 from agent_memory.models.conversation import Observation
-from agent_memory.models.enums import ObservationType
 from agent_memory.models.fields import validate_memory_content
 from agent_memory.models.times import now_utc
 from agent_memory.text import passages
-from agent_memory.text.capture_words import CAPTURE_WORDS, has_capture_word
+from agent_memory.text.capture_words import CAPTURE_WORDS
 from agent_memory.text.passages import Passage
 from agent_memory.text.secrets import MASK
 
@@ -96,10 +94,9 @@ def scan(
 
     ``source`` says where the text comes from: ``turn:user`` and ``turn:assistant`` are what was
     said in a conversation, anything else is taken as the name of a tool. The user's words get the
-    highest confidence, and are also read for what they state for good (``statements``); web pages,
-    which anybody may have written, the lowest. ``config`` has the patterns; they are matched
-    without regard to case, against one line at a time, at most 1,000 characters of it. ``now`` is
-    the time that the observations carry (default: the current time).
+    highest confidence; web pages, which anybody may have written, the lowest. ``config`` has the
+    patterns; they are matched without regard to case, against one line at a time, at most 1,000
+    characters of it. ``now`` is the time that the observations carry (default: the current time).
     ``pause`` is called now and then, and may let other threads run.
 
     Raises Pydantic's ``ValidationError`` for an invalid source or session.
@@ -107,7 +104,9 @@ def scan(
     chosen = config or MemoryCaptureConfig.defaults()
     observations: dict[str, Observation] = {}
     below = 0
-    for passage, kind, sure in _judged(text, source, chosen, pause):
+    for passage in _passages(text, chosen, pause):
+        kind, sure = cues.judge(passage)
+        sure = _weighed(passage, sure, source)
         content = cues.without_label(passage.sentence)
         if not _fits(passage.sentence, content, chosen):
             continue
@@ -132,19 +131,7 @@ def scan(
     )
 
 
-def _judged(
-    text: str, source: str, config: MemoryCaptureConfig, pause: Callable[[], object]
-) -> Iterator[tuple[Passage, ObservationType, float]]:
-    """Yield the passages worth weighing, with what each is about and how sure that is."""
-    for passage in _passages(text, config, pause):
-        kind, sure = cues.judge(passage)
-        yield passage, kind, _weighed(passage, sure, source)
-    if _is_users(source) and set(DEFAULT_CAPTURE_PATTERNS) <= set(config.capture_patterns):
-        for passage, kind in statements(_cleaned(text)):
-            yield passage, kind, _weighed(passage, STATED, source)
-
-
-def count_cues(text: str, config: MemoryCaptureConfig, source: str) -> int | None:
+def count_cues(text: str, config: MemoryCaptureConfig) -> int | None:
     """Count quickly the places where a text may say something, up to 10; 0 is certain.
 
     ``None`` means that only the user's own patterns can tell.
@@ -152,7 +139,7 @@ def count_cues(text: str, config: MemoryCaptureConfig, source: str) -> int | Non
     if tuple(config.capture_patterns) != DEFAULT_CAPTURE_PATTERNS:
         return None
     lower = text.lower()
-    count = int(_is_users(source) and has_capture_word(text, is_users=True))
+    count = 0
     for word in CAPTURE_WORDS:
         spot = lower.find(word)
         while spot >= 0 and count < 10:
@@ -334,15 +321,11 @@ def _weighed(passage: Passage, sure: float, source: str) -> float:
         sure *= 0.6 if passage.key.lower() in _WEAK_KEYS else 1.0
     if not _says_enough(passage.sentence):
         sure *= 0.3
-    if _is_users(source):
+    if source.startswith("turn:user"):
         return min(1.0, sure + _BY_THE_USER) if sure >= 0.4 else sure
     if not source.startswith("turn:") and _FROM_THE_WEB.search(source):
         sure *= _FROM_A_PAGE
     return min(1.0, sure)
-
-
-def _is_users(source: str) -> bool:
-    return source.startswith("turn:user")
 
 
 def _says_enough(sentence: str) -> bool:

@@ -45,6 +45,8 @@ _MOST_BYTES: Final = 16 * 2**20
 _LAST_WORDS_SECONDS: Final = 0.2
 _AGENT_ID: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 _USAGE: Final = "usage: agent-memory hook HOST EVENT [--agent ID] [--root DIR]"
+_HUMAN_SOURCES: Final = ("", "user", "sdk")
+"""Sources of prompts that deserve an answer; others are the host's own reminders."""
 
 
 class UnreadableInput(ValueError):
@@ -198,7 +200,7 @@ def _handle(occasion: Occasion, outcome: Outcome) -> None:
     kind = occasion.call.event.kind
     if kind == "start" and not occasion.is_trial:
         forget_old_sessions(occasion.folder)
-    is_asking = kind == "start" or occasion.is_by_user
+    is_asking = kind == "start" or (kind == "prompt" and occasion.source in _HUMAN_SOURCES)
     if is_asking and has_memories(occasion.folder, occasion.call.root):
         from agent_memory.integrations.hosts.session import recall  # noqa: PLC0415 - 40 ms
 
@@ -212,10 +214,7 @@ def _note(occasion: Occasion, outcome: Outcome) -> None:
     if occasion.is_trial or (kind == "tool" and SERVER in occasion.tool):
         return
     is_summary = kind == "summary" and bool(occasion.text.strip())
-    is_heard = kind not in ("start", "summary") and has_capture_word(
-        occasion.text, is_users=occasion.is_by_user
-    )
-    if is_summary or is_heard:
+    if is_summary or (kind not in ("start", "summary") and has_capture_word(occasion.text)):
         from agent_memory.integrations.hosts.spool import note  # noqa: PLC0415 - seldom needed
 
         if noted := note(occasion):

@@ -9,9 +9,6 @@ from agent_memory.integrations.hosts.table import Event, Host
 SUMMARY_TAG: Final = "session-summary"
 """The tag of a summary that a host wrote when it compacted a conversation."""
 
-_HUMAN_SOURCES: Final = ("", "user", "sdk")
-"""Sources of prompts that deserve an answer; others are the host's own reminders."""
-
 
 class Call(NamedTuple):
     """The parsed command line."""
@@ -43,11 +40,6 @@ class Occasion(NamedTuple):
         """The content as one text."""
         is_text = isinstance(self.content, str)
         return str(self.content) if is_text else json.dumps(self.content, ensure_ascii=False)
-
-    @property
-    def is_by_user(self) -> bool:
-        """Whether it is a prompt that a person wrote."""
-        return self.call.event.kind == "prompt" and self.source in _HUMAN_SOURCES
 
     @property
     def is_noted(self) -> bool:

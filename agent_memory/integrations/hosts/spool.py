@@ -133,7 +133,7 @@ def note(occasion: Occasion) -> int:
     Raises ``OSError`` if they cannot be written.
     """
     event = occasion.call.event
-    texts = [occasion.text] if event.kind == "summary" else list(_promising(occasion))
+    texts = [occasion.text] if event.kind == "summary" else list(_promising(occasion.content))
     if not texts:
         return 0
     entry = {
@@ -152,11 +152,8 @@ def note(occasion: Occasion) -> int:
     return len(texts)
 
 
-def _promising(occasion: Occasion) -> Iterator[str]:
-    is_users = occasion.is_by_user
-    return (
-        text for text in texts_of(occasion.content) if has_capture_word(text, is_users=is_users)
-    )
+def _promising(content: object) -> Iterator[str]:
+    return (text for text in texts_of(content) if has_capture_word(text))
 
 
 def _write(handle: int, data: bytes) -> None:
