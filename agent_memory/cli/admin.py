@@ -60,8 +60,9 @@ class _WithSettings(click.Command):
     """A command whose help ends with what each setting means."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Settings"):
-            formatter.write_dl(list(_meanings().items()))
+        if meanings := _meanings():  # none under `python -OO`, which drops docstrings
+            with formatter.section("Settings"):
+                formatter.write_dl(list(meanings.items()))
 
 
 def _meanings() -> dict[str, str]:

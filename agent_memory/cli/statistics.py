@@ -114,7 +114,8 @@ def _over_time(statistics: MemoryStatistics) -> str:
     numbers = [*(series.counts for series in categories.series), categories.others]
     counts = [sum(column) for column in zip(*numbers, strict=True)]
     rows = [row for row in zip(statistics.periods, counts, strict=True) if row[1]]
-    if (others := statistics.memory_count - sum(counts)) > 0:  # in the future, or before --since
+    total = statistics.memory_count + statistics.archived_count
+    if (others := total - sum(counts)) > 0:  # in the future, or before --since
         rows.append(("other dates", others))
     return _section("memories by date", _bars(rows))
 

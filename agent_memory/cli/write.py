@@ -114,6 +114,10 @@ def store(
     is wrong, none.
     """
     fields = described(options)
+    if len(content) > 1 and "-" in content:
+        raise click.UsageError(
+            "'-' is standard input: leave the other words out, or quote the text"
+        )
     text = " ".join(content) if content else None  # words without quotes, as `search` takes them
     _refuse_together(text, jsonl, skip_bad=skip_bad, has_id="id" in fields)
     item = {**fields, "content": "" if jsonl else _content(text)}

@@ -327,4 +327,6 @@ def test_words_without_quotes_are_one_memory(cli: Cli) -> None:
     assert cli("store", "Prefer", "tea", "over", "coffee", "--tag", "drinks").code == 0
     (kept,) = cli("recent", "--json").data["memories"]
     assert (kept["content"], kept["tags"]) == ("Prefer tea over coffee", ["drinks"])
+    mixed = cli("store", "-", "Prefer", input="tea")
+    assert (mixed.code, "standard input" in mixed.err) == (2, True)
     assert "Delete 1 memory? [y/N]" in cli("forget", kept["id"], input="n\n").err

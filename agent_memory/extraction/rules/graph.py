@@ -197,13 +197,14 @@ def _is_speaker(label: str, speakers: Collection[str]) -> bool:
 
     "Translate: I live in Madrid" and "My brother said: I live in Bergen" name no speaker.
     """
+    if label in speakers or name_key(label) == USER_NAME.lower():
+        return True
     words = label.lower().split()
     if label.lower() in ("assistant", "system", "ai") or not _NOBODY.isdisjoint(words):
         return False
     if len(words) == 1 and (words[0] in _LABELS or is_order(label)):
         return False
-    is_name = len(words) <= 3 and not any(word[0].islower() for word in label.split())
-    return is_name or label in speakers or name_key(label) == USER_NAME.lower()
+    return len(words) <= 3 and not any(word[0].islower() for word in label.split())
 
 
 def _read(sentence: str, speaker: str) -> Iterator[tuple[GraphAction, str, str, str]]:

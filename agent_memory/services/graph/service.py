@@ -411,17 +411,7 @@ class GraphService(Service):
             ids = [entity.id for entity in self._named(name, when.user_id, when.run_id)]
         if not ids:
             raise no_entity(field, name)
-        return list(dict.fromkeys([*ids, *self._introduced_as(ids, when.run_id)]))
-
-    def _introduced_as(self, ids: Sequence[str], run_id: str | None) -> Iterator[str]:
-        """Yield the users who say that their name is one of some entities."""
-        for entity_id in ids:
-            owner = self._engine.graph.entity_row(entity_id)["user_id"]
-            user = self._engine.graph.find(_USER_KEY, owner)
-            if user is not None and self._engine.graph.open_edges(
-                user, "is_named", entity_id, run_id=run_id
-            ):
-                yield user
+        return ids
 
 
 _MOST_WORDS: Final = 200

@@ -32,7 +32,7 @@ _IN_SCOPE: Final = "(CAST(:user_id AS TEXT) IS NULL OR g.user_id = :user_id)"
 _SELECT_BY_KEY: Final = """
 SELECT id FROM (
   SELECT 0 AS place, seq, id FROM entities
-  WHERE name_key = ? AND user_id IS NOT DISTINCT FROM ?
+  WHERE name_key = ? AND coalesce(user_id, '') = coalesce(?, '')
   UNION ALL SELECT 1, e.seq, e.id FROM entity_aliases AS a JOIN entities AS e ON e.id = a.entity_id
   WHERE a.alias_key = ? AND e.user_id IS NOT DISTINCT FROM ?) AS known
 ORDER BY place, seq LIMIT 1"""

@@ -195,7 +195,7 @@ def test_a_span_that_ends_before_it_starts_is_refused(several: AgentMemory) -> N
 @pytest.mark.parametrize("end", ["since", "until"])
 @pytest.mark.parametrize(
     "text",
-    ["yesterday", "", "2026-02-30", "2026-01-30T24:30:00", "10000-01-01", "1700000000",
+    ["someday", "", "2026-02-30", "2026-01-30T24:30:00", "10000-01-01", "1700000000",
      "0001-01-01T00:00:00+05:30", "2026-01-30T00:00:00+25:00", 5, True],
 )  # fmt: skip
 def test_what_is_not_a_time_is_refused(several: AgentMemory, end: str, text: Any) -> None:
