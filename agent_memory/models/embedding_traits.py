@@ -56,9 +56,9 @@ _WORDLLAMA: Final[ModelTraits] = {
     "texts_per_second": 3_000,
 }
 # With each of seven corpora left out in turn, the others choose 1.4 (without LoCoMo 2.0); but more
-# than 1.1 costs LoCoMo's observations over half a point. With its doubt 88 percent of questions to
+# than 1.1 costs LoCoMo's observations over half a point. With its doubt 87 percent of questions to
 # another store find nothing for 83, with "I" and "my" 80 for 69; a corpus loses 1.3 percent of its
-# own questions at most, for 0.7. With 0.6 it is 88 and 82, but LoCoMo loses more.
+# own questions at most, for 0.7. With 0.6 it is 1 and 2 more, but LoCoMo loses more.
 _MINILM: Final[ModelTraits] = {
     "similarity_floor": 0.4,
     "vector_weight": 1.1,
