@@ -395,7 +395,6 @@ def test_what_remains(text: str, newer: str, rest: str | None) -> None:
         ("I like jazz, blues, soul.", "no longer like blues."),
         ("I swim on Mondays, Fridays.", "I no longer swim on Mondays."),
         ("I own a boat with Ann. I sew.", "I sold the boat."),
-        ("I take biotin 500 mg twice a day.", "Dr. Roth put me on biotin 1000 mg."),
         ("I quit smoking and moved to Graz.", "I smoke again."),
         ("User sews.\nUser lives in Graz.", "User likes boats."),
         ("The API and the page are slow.", "Our API runs in Graz."),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from agent_memory.extraction.rules.values import DATE
 from agent_memory.text.stems import stems
 
 _FLAGS: Final = re.IGNORECASE
@@ -106,10 +105,6 @@ _DENIED: Final = tuple(
         r"\b(?:ya no|nicht mehr|ne|non|não|niet|больше не) (?P<what>[^,;:.!?]{1,60})",
     )
 )
-_SINCE_WHEN: Final = re.compile(
-    rf" (?:in|since) (?:(?:19|20)\d\d|{DATE})$| (?:last|this) \w+$", _FLAGS
-)
-"""When something ended is not what did: "I quit smoking in January"."""
 _NEGATION_BEFORE: Final = re.compile(
     r"(?:n['\u2019]t|\b(?:not|never|without))(?: (?:ever|really|yet|going to|gonna))? $", _FLAGS
 )
@@ -209,7 +204,7 @@ def is_beside(text: str) -> bool:
 def change_of(text: str) -> Change:
     """Return what a text says about change."""
     denied = [
-        stems(_SINCE_WHEN.sub("", match["what"]))
+        stems(match["what"])
         for pattern in _DENIED
         for match in pattern.finditer(text)
         if _NEGATION_BEFORE.search(text, max(0, match.start() - 20), match.start()) is None

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agent_memory.extraction.rules.amounts import other_amount
 from agent_memory.extraction.rules.changes import Change, change_of, is_beside, says_that_it_ended
 from agent_memory.extraction.rules.lists import parts_of_list
 from agent_memory.extraction.rules.statements import (
@@ -270,7 +269,7 @@ def conflict(new: Reading, old: Reading) -> Conflict | None:
     if new.speaker != old.speaker:
         return None
     if not new.change.is_unreal:
-        for compare in (_of_slots, _of_states, _of_frames, _of_uses, _of_amounts):
+        for compare in (_of_slots, _of_states, _of_frames, _of_uses):
             if (reason := compare(new, old)) is not None:
                 return reason
     return _of_denial(new, old) or _of_correction(new, old)
@@ -423,16 +422,6 @@ def _of_uses(new: Reading, old: Reading) -> Conflict | None:
     end = uses.start("value") + len(_PURPOSE.sub("", uses["value"]))
     words = stems(old.text[:end])
     return Conflict("something was switched to", is_of_any=True, replaced=words)
-
-
-def _of_amounts(new: Reading, old: Reading) -> Conflict | None:
-    """Compare amounts of the same thing, the newer one with a word of change."""
-    amount = None if new.change.is_beside else other_amount(new.text, old.text)
-    if amount is None or not old.is_one_sentence or _PAST.search(old.text):
-        return None  # what was on another day is so for ever
-    if not stems(f"{new.owner} {old.owner}") <= new.stems & old.stems:
-        return None
-    return Conflict(f"another value than {amount}", replaced=stems(amount))
 
 
 def _person(who: str) -> str:

@@ -44,14 +44,11 @@ _VERB: Final = re.compile(
 """The relation of a sentence to its subject: "I drive", "Eva drives"."""
 _LIGHT: Final = stems(
     "project projects thing things stuff lot bit still usually often sometimes every always please"
-    " old very quite remember remind join joined become became move moved live work use year"
+    " old very quite remember remind join joined become became move moved live work use day week"
+    " month year hour minute morning afternoon evening night weekend daily weekly once twice times"
+    " since mg ml kg km miles lbs euros dollars"
 )
 """Words of which nothing is left if all the others of a sentence are contradicted."""
-_TIMES: Final = stems(
-    "day week month hour minute morning afternoon evening night weekend daily weekly once"
-    " twice times since mg ml kg km miles lbs euros dollars"
-)
-"""Words that go with what they are said of, unless the newer text has another value."""
 _MEASURES: Final = ("date", "days", "time", "number", "colour")
 """Kinds of values that go with what they are of, unless the newer text has one as well."""
 
@@ -153,7 +150,7 @@ def _nothing(new: Reading, text: str) -> str | None:
     is_measured = any(map(_is_measure, words_of(new.text)))
     words = [word for word in words_of(old.text) if is_measured or not _is_measure(word)]
     relation = _VERB.match(old.text)
-    content = content_of(" ".join(words)) - _LIGHT - (frozenset() if is_measured else _TIMES)
+    content = content_of(" ".join(words)) - _LIGHT
     content -= stems(relation["verb"]) if relation is not None else frozenset()
     subject = stems(relation[0]) if relation is not None else frozenset()
     # "Alice likes pasta" has no parts, whatever contradicts it; a request may say nothing any more.

@@ -119,12 +119,6 @@ _OF_THING: Final = re.compile(
     rf"|went (?:up|down) to|{_CHANGED} to) " + _VALUE,
     re.IGNORECASE,
 )
-# "I have a new number, 555-1234".
-_NEW_THING: Final = re.compile(
-    rf"(?P<me>I|we)(?:{_APOSTROPHE}ve)? {_NOW}(?:have|got|get)? ?an?"
-    rf" (?P<thing>new {_WORD}(?: {_WORD})?)(?:, |: | - )(?:it{_APOSTROPHE}s )?" + _VALUE,
-    re.IGNORECASE,
-)
 # "Ola is our new CFO", "jo@x.org is my new email".
 _IS_THING: Final = re.compile(
     r"(?P<value>\S+(?: (?-i:[A-Z])\S*){0,3}) is (?:now )?(?P<whose>my|our|the)"
@@ -256,7 +250,7 @@ def stated_in(text: str) -> Statement | None:
                 return made
     if match := _MOVED_THERE.match(spoken):
         return _made(match, speaker, HOME, is_cased=is_cased)
-    for pattern in (_OF_THING, _NEW_THING, _IS_THING):
+    for pattern in (_OF_THING, _IS_THING):
         if match := pattern.match(spoken):
             return _made(match, speaker, _slot_of(match), is_cased=is_cased)
     return None
@@ -291,7 +285,7 @@ def said_behind_opening(spoken: str) -> str:
 
 def _slot_of(match: re.Match[str]) -> str:
     groups = match.groupdict()
-    thing = " ".join((groups["thing"] or groups["bare"] or "").lower().split())
+    thing = " ".join((groups["thing"] or groups["bare"]).lower().split())
     while fresh := _FRESH.match(thing):
         thing = thing[fresh.end() :]
     thing = thing.replace("favorite", "favourite").replace("color", "colour")
