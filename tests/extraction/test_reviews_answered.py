@@ -618,3 +618,21 @@ def test_what_is_to_be_forgotten_of_one_memory_is_asked_about_part_by_part(
     assert (blues.remaining, soul.remaining) == ("I like jazz and soul.", "I like jazz and blues.")
     memory.decide(approve=[blues.review_id, soul.review_id])
     assert [each.content for each in memory.list_recent()] == ["I like jazz."]
+
+
+def test_a_review_follows_a_change_that_leaves_the_text(memory: AgentMemory) -> None:
+    for text in ("I live in Rome.", "I moved to Linz."):
+        memory.add(text, user_id="u")
+    (review,) = memory.reviews()
+    memory.update(review.memory_id, tags=["home"])
+    (same,) = memory.reviews()
+    assert (same.replaced_by, same.reasoning) == (review.replaced_by, review.reasoning)
+    assert [hit.under_review for hit in memory.search("Rome")][-1]
+    memory.approve(review.review_id)
+    assert [each.content for each in memory.list_recent()] == ["I moved to Linz."]
+
+
+def test_who_leaves_a_place_may_keep_what_they_are(memory: AgentMemory) -> None:
+    for text in ("I'm a nurse at Acme.", "I left Acme."):
+        memory.add(text, user_id="u")
+    assert [review.remaining for review in memory.reviews()] == [None]

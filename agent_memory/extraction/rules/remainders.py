@@ -145,7 +145,8 @@ def _nothing(new: Reading, text: str) -> str | None:
     gone = new.stems | (against.replaced if against is not None else frozenset())
     denied = denied_by(new, old)
     for known in old.statements:
-        if known.attribute and stems(known.attribute) <= denied:
+        attribute = stems(known.attribute or "")  # none of "being", a stop word
+        if attribute and attribute <= denied:
             gone |= words_of_statement(known, old)  # "Forget my PIN"
     is_measured = any(map(_is_measure, words_of(new.text)))
     words = [word for word in words_of(old.text) if is_measured or not _is_measure(word)]
