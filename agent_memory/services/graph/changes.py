@@ -496,16 +496,11 @@ def forget_part(engine: Engine, memory: Memory, text: str, *, now: datetime) -> 
     """
     moment = GraphMoment(format_time(now), memory.user_id, is_past=False)
     old, new = memory.content.casefold(), text.casefold()
+    owner = {"user_id": memory.user_id, "run_id": memory.run_id}
+    graph = GraphChanges(engine, **owner, memory_ids=[memory.id], now=now)
     for edge in _unsaid(engine.graph.edges(moment), set(), memory.id):
         target = edge.target.casefold()
         if target in old and target not in new and not engine.graph.is_by_hand(edge.id):
-            graph = GraphChanges(
-                engine,
-                user_id=memory.user_id,
-                run_id=memory.run_id,
-                memory_ids=[memory.id],
-                now=now,
-            )
             graph.apply(_deletion(edge))
 
 

@@ -101,8 +101,7 @@ def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
     whole = _whole(weights, of_date, query.pair_terms) or math.inf
     pivot = _PIVOT_OF_PAIRS if query.pair_terms else PIVOT
     floor = floor_of(query)
-    scale = query.cosine_scale
-    doubt = scale.doubt if scale is not None and query.is_phrased and floor > 0 else 0.0
+    doubt = query.cosine_scale.doubt if query.cosine_scale and query.is_phrased else 0.0
     most = strongest = 0.0
     for candidate in candidates:
         cosine = candidate.cosine
@@ -133,12 +132,17 @@ def strength_of(candidates: Iterable[Candidate], query: QueryProfile) -> tuple[f
                 [weight / (1 + chance / max(1.0, count)) for weight, count in met]
             )
         together = min(1.0, known / min(asked, TOGETHER_WORDS)) ** TOGETHER
-        trust = 1.0
-        if doubt and cosine is not None and cosine < floor:
-            far = min(1.0, 1 - cosine / floor)
-            trust -= doubt * far * min(1.0, _TOLD_BY_VECTOR / max(1, candidate.length))
+        trust = _trust(candidate, floor, doubt) if doubt else 1.0
         strongest = max(strongest, min(whole, sure) / whole * together * trust + near)
     return min(1.0, most / whole), min(1.0, strongest)
+
+
+def _trust(candidate: Candidate, floor: float, doubt: float) -> float:
+    """Return how much of its words counts, by how far its meaning is below the floor."""
+    if floor <= 0 or candidate.cosine is None or candidate.cosine >= floor:
+        return 1.0
+    far = min(1.0, 1 - candidate.cosine / floor)
+    return 1 - doubt * far * min(1.0, _TOLD_BY_VECTOR / max(1, candidate.length))
 
 
 def _whole(weights: Sequence[float], of_date: float, pairs: Collection[int]) -> float:
