@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
 
 from agent_memory.services.search.ranking import RankedHit, Ranking, RankingRates, rank
 from agent_memory.services.search.scoring import Evidence, Weights, weigh
@@ -17,6 +18,7 @@ UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 TODAY = date(2026, 1, 30)
 CORPUS = 2_000
 SPACE = CosineScale(weight=1.0, floor=0.2)
+SCALES = st.builds(CosineScale, st.floats(0, 9), st.floats(-1, 0.9), doubt=st.floats(0, 1))
 PLAIN = Weights(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.5)
 """Every part counts as much as a memory's own words; a question loses half."""
 PARTS = Evidence._fields[:-1]

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_candidates import (
     RARE,
+    SCALES,
     SPACE,
     TODAY,
     UNTIMED,
@@ -94,7 +95,7 @@ def questions(draw: st.DrawFn) -> Question:
         corpus_size=draw(st.integers(size, 5_000)),
         name_terms=draw(st.sets(st.integers(0, max(0, terms - 1)))),
         spans=[Span(day, day) for day in draw(st.lists(days, max_size=2))],
-        cosine_scale=draw(st.none() | st.builds(CosineScale, st.floats(0, 9), st.floats(-1, 0.9))),
+        cosine_scale=draw(st.none() | SCALES),
     )
     rates = RankingRates(
         decay=draw(st.floats(0, 2)), boost=draw(st.floats(0, 2)), gate=draw(st.floats(0, 1))

@@ -14,6 +14,7 @@ from made_candidates import (
     CORPUS,
     PARTS,
     PLAIN,
+    SCALES,
     SPACE,
     TODAY,
     UNTIMED,
@@ -320,7 +321,7 @@ def questions(draw: st.DrawFn) -> tuple[list[Candidate], QueryProfile]:
         name_terms=draw(places),
         spans=[Span(min(pair), max(pair)) for pair in draw(st.lists(st.tuples(days, days)))],
         date_terms=draw(places),
-        cosine_scale=draw(st.none() | st.builds(CosineScale, st.floats(0, 9), st.floats(-1, 0.9))),
+        cosine_scale=draw(st.none() | SCALES),
     )
     return candidates, asked
 
