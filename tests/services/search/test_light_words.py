@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,32 @@ def test_in_another_language_they_are_words_as_others(tmp_path: Path) -> None:
     """A child, in German."""
     found = search(tmp_path, GERMAN, "wo ist das Kind zur Zeit?", others=0)
     assert found[0].memory.content == GERMAN[0]
+
+
+class Distant:
+    """Named as MiniLM, whose doubt was measured: a question is far from all memories."""
+
+    model = "all-MiniLM-L6-v2"
+    dimensions = 384
+
+    def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        return [_axis(len(text) % 300) for text in texts]
+
+    def embed_queries(self, texts: Sequence[str]) -> list[list[float]]:
+        return [_axis(383) for _ in texts]
+
+
+def _axis(place: int) -> list[float]:
+    return [float(other == place) for other in range(384)]
+
+
+def test_a_far_meaning_casts_doubt_on_a_sentence_and_not_on_keywords(tmp_path: Path) -> None:
+    with AgentMemory("bob", root=tmp_path, embedder=Distant()) as memory:
+        memory.store_many([{"content": f"Ticket {number} is closed"} for number in range(150)])
+        memory.store_many([{"content": text} for text in NOTES])
+        keywords, sentence = "toner volcano", "is there a toner for the volcano?"
+        for query in (keywords, sentence):
+            assert memory.search(query, 1)
+        memory.migrate()
+        assert memory.search(keywords, 1)[0].memory.content == NOTES[4]
+        assert not memory.search(sentence, 1)
