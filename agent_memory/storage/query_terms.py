@@ -33,7 +33,7 @@ FTS5 scores 27,000 of 100,000 in 22 ms. Words that would exceed the budget still
 ranking of what the rarer ones found."""
 FILTERED_SCAN_BUDGET: Final = 15_000
 """The same under a filter that few memories pass: those that do not are left out before scoring."""
-SCANNED_PASSING: Final = 3
+SCANNED_PASSING: Final = 6
 """Up to that budget, the passing memories among those scanned should be this many times those
 taken. With more, one query in ten on 1,000,000 memories took half as long again, and found much the
 same."""

@@ -12,6 +12,7 @@ from embedding_server import WordEmbedder
 from reads import contents
 
 from agent_memory import AgentMemory, SearchResults
+from agent_memory.services.search.candidates import MATCHING
 
 pytestmark = pytest.mark.file_only("its stores are files")
 
@@ -92,8 +93,8 @@ def test_the_total_count_has_the_hits_and_their_repeats(kennels: AgentMemory, li
     results = ask(kennels, BY_KEYWORD, limit)
     matching = [hit for hit in results if hit.memory.content in (COPY, *OTHERS)]
     shown = len(matching) + sum(len(hit.repeats) for hit in results)
-    assert 256 <= results.total_count <= COPIES + len(OTHERS)
-    assert results.total_count >= min(shown, 256)
+    assert MATCHING <= results.total_count <= COPIES + len(OTHERS)
+    assert results.total_count >= min(shown, MATCHING)
 
 
 def test_as_many_as_were_asked_for_need_no_reason(kennels: AgentMemory) -> None:

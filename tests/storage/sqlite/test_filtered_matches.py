@@ -226,7 +226,7 @@ def test_neighbours_at_the_end_of_what_is_listed_of_a_session(root: Path) -> Non
     ("share", "matches", "scanned"),
     [
         (1.0, 10**6, 5_000),
-        (0.1, 10**6, 7_680),  # three times 256 pass
+        (0.1, 10**6, 7_680),  # six times 128 pass
         (0.01, 10**6, 15_000),
         (0.0, 10**6, 15_000),
         (0.01, 4_000, 5_000),  # nor is it asked how many pass
@@ -237,5 +237,5 @@ def test_the_fewer_pass_a_filter_the_more_matches_are_scanned(
 ) -> None:
     table = engine_of(filled).memories
     monkeypatch.setattr(MemoryTable, "share_passing", lambda *_: share)
-    assert scan_budget(table, HasTag("kafka"), [matches], 256) == scanned
-    assert scan_budget(table, EVERYTHING, [matches], 256) == 5_000
+    assert scan_budget(table, HasTag("kafka"), [matches], 128) == scanned
+    assert scan_budget(table, EVERYTHING, [matches], 128) == 5_000
