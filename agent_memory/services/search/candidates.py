@@ -68,6 +68,7 @@ def gather(engine: Engine, request: SearchRequest) -> Candidates:
         corpus_size=matches.corpus_size,
         times=[term.times for term in request.terms],
         name_terms=_places(request.terms, lambda term: term.is_name),
+        is_lower=request.query.islower(),
         is_english=request.is_english,
         is_phrased=request.is_english and _is_phrased(request.query),
         pair_terms=_places(request.terms, lambda term: term.is_pair),

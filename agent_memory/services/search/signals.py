@@ -59,7 +59,8 @@ class QueryProfile(NamedTuple):
 
     ``frequencies`` has, for each of its terms, how many of the ``corpus_size`` memories contain it;
     ``times`` has how often the query does (by default, once each). ``name_terms`` are the positions
-    of the terms that are names, ``light_terms`` of those that say little about what is asked for,
+    of the terms that are names, as the query writes them or, if it has no capitals, as the store
+    does (``is_lower``), ``light_terms`` of those that say little about what is asked for,
     ``pair_terms`` of pairs of characters; ``is_english`` is whether the query is taken for English,
     ``is_phrased`` whether it is that and no list of keywords.
     ``spans`` are the dates that it mentions, ``date_terms`` the positions of the terms that name
@@ -71,6 +72,7 @@ class QueryProfile(NamedTuple):
     corpus_size: int
     times: Sequence[int] = ()
     name_terms: Collection[int] = ()
+    is_lower: bool = False
     light_terms: Collection[int] = ()
     pair_terms: Collection[int] = ()
     is_english: bool = True

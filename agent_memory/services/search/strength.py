@@ -36,6 +36,10 @@ find nothing in twelve corpora of other languages, and 16 % in Arabic; with this
 NAME_WEIGHT: Final = 4.0
 """How much more a name matters than another word for the share of a query that a memory has: a
 question about somebody who is in no memory is not answered by a memory about somebody else."""
+LOWER_NAME_WEIGHT: Final = 2.0
+"""The same in a query without capitals, whose names are known from the store alone. With 1,
+recall@10 of LoCoMo's observations, asked in lower case, was 2.1 lower, and 6.9 % of the questions
+found nothing; with 4, Debian's packages answered 15 % more of LoCoMo's."""
 LIGHT_WEIGHT: Final = 0.5
 """The factor for a word that says how it is asked, and not what for ("kind", "feel", "after")."""
 _COVERED_WORDS: Final = 5
@@ -160,12 +164,13 @@ def _weights_of_terms(query: QueryProfile, size: int) -> list[float]:
     """Return the weight of each word of the query in the share that a memory has."""
     ignored = query.date_terms | (frozenset(query.light_terms) & frozenset(query.pair_terms))
     least = max(_COMMON_COUNT, _COMMON_SHARE * query.corpus_size)
+    of_name = LOWER_NAME_WEIGHT if query.is_lower else NAME_WEIGHT
     weights: dict[int, float] = {}
     for place, frequency in enumerate(query.frequencies):
         is_name = place in query.name_terms
         is_common = frequency >= least and not is_name
         weight = rarity(frequency, query.corpus_size if is_common else size) ** _RARITY_POWER
-        weights[place] = 0.0 if place in ignored else weight * (NAME_WEIGHT if is_name else 1)
+        weights[place] = 0.0 if place in ignored else weight * (of_name if is_name else 1)
     # "How often do we deploy?" asks five notes on deploys, in which "deploy" is common, for it.
     most = max((weights[place] for place in weights.keys() - query.light_terms), default=0.0)
     return [

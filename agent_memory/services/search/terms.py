@@ -141,6 +141,12 @@ def _varied(
         terms = [term._replace(is_name=False) for term in terms]
     vocabulary = Vocabulary(engine, request)
     unknown = {term.word for term in variable} - vocabulary.known(variable)
+    if request.query.islower() and not are_capitals_ordinary(sample, request.query):
+        sought = {term.word for term in variable} - unknown
+        terms = [
+            term._replace(is_name=term.word in sought and vocabulary.is_name(term.word))
+            for term in terms
+        ]
     languages = languages_of(sample, request.query)
     forms = _Forms(vocabulary, request.query, terms, variable, unknown, languages)
     alternatives = forms.alternatives()

@@ -7,6 +7,7 @@ from typing import Final
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING
+from agent_memory.storage.query_terms import names_of
 from agent_memory.storage.records import Alternative, Term
 from agent_memory.text.word_forms import without_accents, without_ending
 
@@ -89,6 +90,18 @@ class Vocabulary:
         words = sorted({word for text in texts for word in beginning.findall(text)})
         stems = map(without_accents, self.tokens(words))
         return {word for word, other in zip(words, stems, strict=True) if other == bare}
+
+    def is_name(self, token: str) -> bool:
+        """Return whether some memories capitalize a word in mid-sentence, and none writes it small.
+
+        Words entirely in capitals are no names, as in a query: see ``names_of``.
+        """
+        texts = self._examples(token)
+        words = sorted({word for text in texts for word in names_of(text)})
+        tokens = zip(words, self.tokens(words), strict=True)
+        names = [re.escape(word.lower()) for word, other in tokens if other == token]
+        small = re.compile(rf"(?<![^\W_])({'|'.join(names)})(?![^\W_])")
+        return bool(names) and not any(map(small.search, texts))
 
     def names(self, token: str, beginning: str) -> set[str]:
         """Return the words of some memories that the index holds as a token, as written there."""
