@@ -141,13 +141,17 @@ def _varied(
         terms = [term._replace(is_name=False) for term in terms]
     vocabulary = Vocabulary(engine, request)
     unknown = {term.word for term in variable} - vocabulary.known(variable)
+    languages = languages_of(sample, request.query)
+    # "Kind" and "see" mean a child and a lake in German.
+    light_words = LIGHT_WORDS if languages == {"english"} else ()
     if request.query.islower() and not are_capitals_ordinary(sample, request.query):
-        sought = {term.word for term in variable} - unknown
+        sought = {term.word for term in variable if term.written not in light_words} - unknown
         terms = [
-            term._replace(is_name=term.word in sought and vocabulary.is_name(term.word))
+            term._replace(
+                is_name=term.word in sought and vocabulary.is_name(term.word, term.written)
+            )
             for term in terms
         ]
-    languages = languages_of(sample, request.query)
     forms = _Forms(vocabulary, request.query, terms, variable, unknown, languages)
     alternatives = forms.alternatives()
     unmatched = unknown - alternatives.keys()
@@ -165,8 +169,6 @@ def _varied(
     alternatives |= other_lengths(vocabulary, terms)
     has_wide = has_dense(request.query) or any(map(has_dense, sample))
     alternatives = _with_widths(vocabulary, terms, alternatives, has_wide=has_wide)
-    # "Kind" and "see" mean a child and a lake in German.
-    light_words = LIGHT_WORDS if languages == {"english"} else ()
     return [
         term._replace(
             alternatives=alternatives.get(term.word, ()),

@@ -16,6 +16,8 @@ MOST_ALTERNATIVES: Final = 8
 EXAMPLES: Final = 20
 """How many of the newest memories with a word are checked for how it is written."""
 
+_WORDS: Final = re.compile(r"\w+")
+
 Alternatives = dict[str, tuple[Alternative, ...]]
 """The alternatives to terms, by the term's word."""
 
@@ -91,17 +93,16 @@ class Vocabulary:
         stems = map(without_accents, self.tokens(words))
         return {word for word, other in zip(words, stems, strict=True) if other == bare}
 
-    def is_name(self, token: str) -> bool:
+    def is_name(self, token: str, written: str) -> bool:
         """Return whether some memories capitalize a word in mid-sentence, and none writes it small.
 
-        Words entirely in capitals are no names, as in a query: see ``names_of``.
+        ``written`` is the word in lower case.
         """
         texts = self._examples(token)
-        words = sorted({word for text in texts for word in names_of(text)})
-        tokens = zip(words, self.tokens(words), strict=True)
-        names = [re.escape(word.lower()) for word, other in tokens if other == token]
-        small = re.compile(rf"(?<![^\W_])({'|'.join(names)})(?![^\W_])")
-        return bool(names) and not any(map(small.search, texts))
+        name = written.capitalize()
+        if not any(name in names_of(text) for text in texts if name in text):
+            return False
+        return not any(written in _WORDS.findall(text) for text in texts if written in text)
 
     def names(self, token: str, beginning: str) -> set[str]:
         """Return the words of some memories that the index holds as a token, as written there."""
