@@ -26,6 +26,15 @@ from decision_cases import decided, outcomes
             "The standup is cancelled.",
             "Our standup is at 9 in room 4 with Ann, Bob, Carl and Dora from the platform team.",
         ),
+        ("my boss is marco now", "my boss is ines"),
+        ("no, my boss is marco", "my boss is ines"),
+        ("my new boss is marco", "my boss is ines"),
+        ("my boss is mohammed now", "my boss is ines"),
+        ("our db is now mysql", "our db is postgres"),
+        ("my dog is called max", "my dog is called rex"),
+        ("my favourite band is low", "my favourite band is kino"),
+        ("i live in bergen", "i live in oslo"),
+        ("My boss is Marco.", "My boss is Ines."),
         (
             "I don't have eczema any more.",
             "I have asthma, eczema, hay fever and migraines from time to time.",
@@ -34,6 +43,25 @@ from decision_cases import decided, outcomes
 )
 def test_what_may_be_of_another_day_or_thing_is_asked_about(fact: str, known: str) -> None:
     assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("my boss is angry", "my boss is ines"),
+        ("my boss is ines", "my boss is angry"),
+        ("My boss is Ines.", "my boss is angry"),
+        ("my boss is fuming now", "my boss is ines"),
+        ("my wife is pregnant", "my wife is anna"),
+        ("my wife is pregnant again", "my wife is anna"),
+        ("my sister is pregnant now", "my sister is vegan"),
+        ("our db is slow", "our db is postgres"),
+        ("my dog is limping", "my dog is rex"),
+        ("my brother is hyper", "my brother is dan"),
+    ],
+)
+def test_what_may_both_be_true_is_no_question(fact: str, known: str) -> None:
+    assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
 
 
 def test_how_a_favourite_is_names_no_other() -> None:

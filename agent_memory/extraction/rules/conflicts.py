@@ -305,7 +305,9 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
             if not (stated.value.is_value and stated.value.kind == known.value.kind):
                 continue
             is_sure = _is_sure(stated, known, new, old)
-            if stated.value.goes_with(known.value) and not (is_sure or _is_announced(new)):
+            is_cased = stated.value.is_cased and known.value.is_cased
+            may_go = stated.value.goes_with(known.value) or not is_cased
+            if may_go and not (is_sure or _is_announced(new)):
                 continue
             why = f"another value of {stated.attribute}"
             return Conflict(why, is_sure=is_sure, replaced=words_of_statement(known, old))

@@ -310,7 +310,8 @@ def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> S
     bare = _BEHIND.sub("", bare).strip()
     if not bare or len(bare.split()) > 8:
         return None
-    value = _fitting(value_of(bare, is_cased=is_cased), slot)
+    value = value_of(bare, is_cased=is_cased)
+    value = _fitting(value if value.is_cased else _in_lower_case(value, slot), slot)
     gone = _GONE.fullmatch(more[0]) if more else None
     return Statement(
         "" if subject.lower() in ("user", "the user") else subject.lower(),
@@ -358,6 +359,22 @@ _QUALITY: Final = re.compile(
     r"|fun|fine|nice|awful|secure|safe|remote|busy|gone|mine|on|in|at|killing|going|getting|not)\b"
 )
 """Describes what a favourite or a job is like, not which it is: "expensive"."""
+
+
+_STATE: Final = re.compile(
+    rf"(?:{_QUALITY.pattern})|(?:\w{{3,}}(?:ing|(?<!mm)ed|nant)|sick|ill|angry|mad|sad|happy|dead"
+    r"|deaf|blind|slow|fast|broken|down|up|late|old|young|small|big|new|single|gay|vegan|left|away"
+    r"|out|off|over|back|low|full|empty|noisy|flaky|strict|missing)\b"
+)
+"""What may follow "my boss is" in lower case and is no name; Mohammed is one."""
+
+
+def _in_lower_case(value: Value, slot: str) -> Value:
+    """Return a name in a text that is all lower case: surely one, perhaps one, or a state."""
+    if slot in _KIND_OF or slot.startswith(("favourite ", "default ")) or slot.endswith(" name"):
+        return value._replace(is_cased=True)
+    # One is angry and pregnant: of two states, neither is another value.
+    return Value(f"state {value.form}", value.form) if _STATE.match(value.form) else value
 
 
 def _fitting(value: Value, slot: str) -> Value:

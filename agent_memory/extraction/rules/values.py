@@ -92,10 +92,14 @@ _DENSE: Final = re.compile(rf"[{DENSE}]")
 
 
 class Value(NamedTuple):
-    """A value: its kind and its form (values of one form are the same)."""
+    """A value: its kind and its form (values of one form are the same).
+
+    ``is_cased`` is false for a name in a text that is all lower case: "angry" may be none.
+    """
 
     kind: str
     form: str
+    is_cased: bool = True
 
     @property
     def is_closed(self) -> bool:
@@ -143,7 +147,8 @@ def value_of(text: str, *, is_cased: bool = True) -> Value:
         return Value(" ".join(f"number {lead} {unit}".split()), written)
     if form in _COLOURS:
         return Value("colour", form)
-    return Value(_kind_of_words(text, is_cased=is_cased), form.removeprefix("the "))
+    kind = _kind_of_words(text, is_cased=is_cased)
+    return Value(kind, form.removeprefix("the "), is_cased or kind != NAME)
 
 
 def _kind_of_words(text: str, *, is_cased: bool) -> str:
