@@ -86,12 +86,18 @@ _IS_NOW: Final = (
     r"(?!(?:is|are) closed (?:on|at|from|during)\b)(?:is|was|ha[sv]e? been|got|are|were)"
 )
 _DIED: Final = "(?:died|passed away|ended|closed down)"
-_DENIED: Final = tuple(
+_CORRECTED: Final = tuple(
     re.compile(pattern, _FLAGS)
     for pattern in (
         rf"(?:^|[,;] )(?:and |but )?not (?!only|just|sure|yet|really|very|even){_WHAT}",
         r"\bnot (?P<what>[^,;:.!?]{1,40}?) but\b",
         rf"\b(?:instead of|rather than) {_WHAT}",
+        r"\b(?:ya no|nicht mehr|ne|non|não|niet|больше не) (?P<what>[^,;:.!?]{1,60})",
+    )
+)
+_ENDED: Final = tuple(
+    re.compile(pattern, _FLAGS)
+    for pattern in (
         rf"\b{_STOPPED} {_ITS}{_UP_TO_WHEN}",
         rf"\b{_LEFT} (?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
         rf"\b{_LEFT} (?P<what>(?-i:[A-Z])[\w'&-]*(?: (?-i:[A-Z])[\w'&-]*){{0,3}}) {_WHEN}",
@@ -102,7 +108,6 @@ _DENIED: Final = tuple(
         rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}?) {_IS_NOW} {_OVER}\b",
         rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}? (?:is|are) closed (?:on|at|from) \S[^,;:.!?]*)",
         rf"^\W*(?:my |our |the |(?-i:(?=[A-Z])))(?P<what>[^,;:.!?]{{1,40}}?) {_DIED}\b",
-        r"\b(?:ya no|nicht mehr|ne|non|não|niet|больше не) (?P<what>[^,;:.!?]{1,60})",
     )
 )
 _NEGATION_BEFORE: Final = re.compile(
@@ -119,6 +124,42 @@ _NEGATED: Final = re.compile(
     r"|neither|(?:ha(?:ve|s|d)|there (?:is|are)|there['\u2019]s|yo) no(?= \w))\b|n['\u2019]t\b"
     r"|\b(?:nicht|kein(?:e[mnrs]?)?|nie|niemals|ne|n['\u2019](?=\w)|pas|jamais|nunca|jamás|tampoco"
     r"|não|niet|geen|nooit|inte|ikke|aldrig|aldri|ingen|не|никогда)\b",
+    _FLAGS,
+)
+PAST: Final = re.compile(
+    r"\b(?:\w{2,}(?<!e)ed|was|were|had|went|broke|bought|got|saw|met|did|came|took|made|ate|gave|lost|won"
+    r"|found|said|told|read|wrote|drank|fell|flew|drove|sold|built|ran|began|left|paid|taught|grew"
+    r"|spent|swam|sang|rode|slept|lent|caught)\b",
+    _FLAGS,
+)
+_WHO: Final = (
+    r"(?:I|we|he|she|they|(?:my|our|the) [\w'\u2019-]+(?: [\w'\u2019-]+)?"
+    r"|(?!(?:I|we|he|she|they|my|our|the)\b)[\w-]+)"
+)
+_BEGAN: Final = _any(
+    r"""
+    bought  got  made  found  took  adopted  joined  moved  started  began  became  signed
+    subscribed  enrolled  registered  booked  scheduled  rescheduled  postponed  pushed  ordered
+    planned  hired  rented  leased  installed  deployed  migrated  upgraded  switched  changed
+    decided  agreed  picked  settled  diagnosed  prescribed  promoted  elected  appointed  married
+    added  introduced  launched  invested  borrowed  reserved  parked  went with  went vegan
+    inherited  received  opened  founded  created  read  named  called  accepted  promised
+    """
+)
+_HAPPENED: Final = re.compile(
+    r"(?!.*(?:[,;]| (?:and|but|which|that)\b))(?:(?:in|on|last|yesterday)(?: \w+){0,2},? )?"
+    rf"{_WHO}(?: (?:just|also|once|first|\w+ly))? (?!(?:(?:was|were) )?{_BEGAN}\b){PAST.pattern}",
+    _FLAGS,
+)
+"""What happened, and began nothing that lasts: "I built the shed", but not "I bought a bike"."""
+_HABIT: Final = re.compile(
+    r"\b(?:every|each|always|usually|often|daily|weekly"
+    r"|(?:\w+day|morning|afternoon|evening|night|weekend)s)\b",
+    _FLAGS,
+)
+_ONCE: Final = re.compile(
+    r"\b(?:this|next|last)\b|\b(?:did|could|was|were)(?:n['\u2019]?t| not)\b"
+    r"|\b(?:can['\u2019]?t|cannot|won['\u2019]?t)\b[^.!?]{0,60} on \w+day\b",
     _FLAGS,
 )
 _SEASON: Final = "(?:summer|winter|spring|autumn|evenings?|mornings?|holidays)"
@@ -176,7 +217,8 @@ class Change(NamedTuple):
     """What a text says about change.
 
     ``corrects``: it says that something said before was wrong. ``is_new``: that something is so
-    now. ``denied``: the stems of each thing that it says is no more. ``is_beside``: it holds for a
+    now. ``denied``: the stems of each thing that it says is no more, ``ended``: of those that were
+    so before, as in "I sold the bike". ``is_beside``: it holds for a
     while, or beside others; ``is_unreal``: it is hypothetical, planned, reported; ``is_guessed``:
     the speaker is not sure of it.
     """
@@ -184,6 +226,7 @@ class Change(NamedTuple):
     corrects: bool
     is_new: bool
     denied: tuple[frozenset[str], ...]
+    ended: tuple[frozenset[str], ...]
     is_negated: bool
     is_beside: bool
     is_unreal: bool
@@ -201,18 +244,35 @@ def is_beside(text: str) -> bool:
     return _BESIDE.search(text) is not None
 
 
-def change_of(text: str) -> Change:
-    """Return what a text says about change."""
-    denied = [
+def is_what_happened(text: str) -> bool:
+    """Return whether a text says what happened, which is true whatever ends later."""
+    return _HAPPENED.match(text) is not None
+
+
+def is_but_once(text: str, habit: str) -> bool:
+    """Return whether a text denies a habit for one occasion: "I can't run this Monday"."""
+    return _HABIT.search(habit) is not None and _ONCE.search(text) is not None
+
+
+def _things(patterns: tuple[re.Pattern[str], ...], text: str) -> tuple[frozenset[str], ...]:
+    """Return the stems of each thing that a text says is no more."""
+    things = (
         stems(match["what"])
-        for pattern in _DENIED
+        for pattern in patterns
         for match in pattern.finditer(text)
         if _NEGATION_BEFORE.search(text, max(0, match.start() - 20), match.start()) is None
-    ]
+    )
+    return tuple(words for words in things if words)
+
+
+def change_of(text: str) -> Change:
+    """Return what a text says about change."""
+    ended = _things(_ENDED, text)
     return Change(
         corrects=_CORRECTS.search(text) is not None,
         is_new=_NEW.search(text) is not None,
-        denied=tuple(words for words in denied if words),
+        denied=_things(_CORRECTED, text) + ended,
+        ended=ended,
         is_negated=_NEGATED.search(text) is not None,
         is_beside=is_beside(text),
         is_unreal=_UNREAL.search(text) is not None,

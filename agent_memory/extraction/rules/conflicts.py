@@ -13,7 +13,15 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from agent_memory.extraction.rules.changes import Change, change_of, is_beside, says_that_it_ended
+from agent_memory.extraction.rules.changes import (
+    PAST,
+    Change,
+    change_of,
+    is_beside,
+    is_but_once,
+    is_what_happened,
+    says_that_it_ended,
+)
 from agent_memory.extraction.rules.lists import parts_of_list
 from agent_memory.extraction.rules.statements import (
     BEING,
@@ -143,11 +151,6 @@ _OF_THING: Final = re.compile(
 """Whether a thing works, without "on Mondays", but with "on main"."""
 _WORD: Final = re.compile(r"[^\s,;!?()\"]+")
 _ADVERB: Final = frozenset("now currently instead again anymore just recently actually new".split())
-_PAST: Final = re.compile(
-    r"\b(?:\w{2,}ed|was|were|had|went|broke|bought|got|saw|met|did|came|took|made|ate|gave|lost|won"
-    r"|found|said|told|read|wrote|drank|fell|flew|drove|sold|built|ran|began|left)\b",
-    re.IGNORECASE,
-)
 _DECIDED: Final = re.compile(
     r"\b(?:decided|decision|agreed|chose|picked|settled|go(?:ing)? with|went with)\b", re.IGNORECASE
 )
@@ -398,7 +401,7 @@ def _of_frames(new: Reading, old: Reading) -> Conflict | None:
         return None
     # What happened twice happened twice, and so did what both Ann and Bob did ("joined Acme").
     is_of_another = new.text.split()[:1] != old.text.split()[:1]
-    if (is_of_another or not is_announced) and _PAST.search(new.text) is not None:
+    if (is_of_another or not is_announced) and PAST.search(new.text) is not None:
         return None
     is_rule = is_standing(new.text) and not new.change.is_negated
     if is_announced or is_rule or value.is_closed:
@@ -464,6 +467,8 @@ def _words(text: str) -> list[str]:
 def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     """Compare what a text denies, or says to be no more, with what the other says."""
     others = _gone_elsewhere(new, old)
+    if is_what_happened(old.text):
+        others.extend(new.change.ended)
     for words in new.change.denied:
         is_same_owner = new.owner == old.owner or new.owner in words
         if is_same_owner and words not in others and _is_about(old, words, _SHARE):
@@ -476,7 +481,7 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     is_named = is_same_owner or (new.owner != "" and stems(new.owner) <= old.stems)
     if is_named and any(_is_about(old, words, _SHARE) for words in new.ended):
         return Conflict("it is said to hold no longer")
-    if not is_same_owner:
+    if not is_same_owner or (is_but_once(new.text, old.text) and not new.change.corrects):
         return None
     common = len(content & old.stems)
     is_all = common >= _SHARE * len(old.stems - _SIGNS)
