@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from agent_memory.extraction.rules.values import DATE
 from agent_memory.text.stems import stems
 
 _FLAGS: Final = re.IGNORECASE
@@ -15,6 +16,15 @@ def _any(phrases: str) -> str:
     return "(?:" + "|".join(part for part in re.split(r"\s{2,}|\n", phrases) if part) + ")"
 
 
+_SEASON: Final = "(?:summer|winter|spring|autumn|evenings?|mornings?|holidays)"
+RECENTLY: Final = (
+    r"(?:today|yesterday|(?:over|at|on) the weekend"
+    rf"|this (?:week|weekend|month|year|morning|afternoon|evening|{_SEASON})"
+    r"|(?:\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|some|several|a few"
+    r"|a couple of) (?:hour|day|week|month)s? ago)"
+)
+"""When something changed, so that what it changed to holds now."""
+_YEAR: Final = r"(?:19|20)\d\d"
 # A dot may be part of the phrase: "not 9:30", "not ann@home.example".
 _END: Final = (
     r"(?=[,;!?)]|[:.](?!\w)|\s[-\u2013\u2014]\s"
@@ -101,7 +111,7 @@ _ENDED: Final = tuple(
         rf"\b{_STOPPED} {_ITS}{_UP_TO_WHEN}",
         rf"\b{_LEFT} (?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
         rf"\b{_LEFT} (?P<what>(?-i:[A-Z])[\w'&-]*(?: (?-i:[A-Z])[\w'&-]*){{0,3}}) {_WHEN}",
-        rf"\b(?:stopped|quit|ceased) (?:being (?:an? )?)?{_WHAT}",
+        rf"\b(?:stopped|quit|ceased) (?!(?:for|by|at|in|to) )(?:being (?:an? )?)?{_WHAT}",
         rf"\b{_SWITCHED}\w* (?:\w+ ){{0,4}}?from {_WHAT_WITHIN} (?:over )?to \S",
         rf"\b(?:cancell?ed|had to cancel|called off|scrapped) {_ITS}(?P<what>[^,;:.!?]{{1,60}})",
         r"\b(?:isn't|aren't|wasn't|ain't) (?P<what>[^,;:.!?]{1,40}?) any ?more\b",
@@ -110,8 +120,16 @@ _ENDED: Final = tuple(
         rf"^\W*(?:my |our |the |(?-i:(?=[A-Z])))(?P<what>[^,;:.!?]{{1,40}}?) {_DIED}\b",
     )
 )
+_WHEN_ENDED: Final = re.compile(
+    rf"(?:^| )(?:(?:since |as of )?(?:{RECENTLY}|\w+ years? ago|last \w+|recently)"
+    rf"|(?:in|since) (?:{_YEAR}|{DATE}))$",
+    _FLAGS,
+)
+"""When something ended is not what did: "I quit smoking in January"."""
 _NEGATION_BEFORE: Final = re.compile(
-    r"(?:n['\u2019]t|\b(?:not|never|without))(?: (?:ever|really|yet|going to|gonna))? $", _FLAGS
+    r"(?:n['\u2019]t|\b(?:not|never|without|almost|nearly))"
+    r"(?: (?:ever|really|yet|going to|gonna))? $",
+    _FLAGS,
 )
 """What precedes "gave up" if nothing was given up."""
 _NO_LONGER: Final = re.compile(
@@ -162,7 +180,6 @@ _ONCE: Final = re.compile(
     r"|\b(?:can['\u2019]?t|cannot|won['\u2019]?t)\b[^.!?]{0,60} on \w+day\b",
     _FLAGS,
 )
-_SEASON: Final = "(?:summer|winter|spring|autumn|evenings?|mornings?|holidays)"
 _WHILE: Final = _any(
     r"(?:\w+ )?(?:conference|visit|trip|holiday|summer|while)  (?:\w+ )?(?:week|month|day|night)s?"
 )
@@ -185,6 +202,16 @@ _BESIDE: Final = re.compile(
     + r"\b|也|今天|も",
     _FLAGS,
 )
+_CHANGED_THEN: Final = re.compile(
+    rf"\b(?:(?:since|as of|starting|effective) (?:{RECENTLY}|{_YEAR})"
+    r"|turned \d{1,3} "
+    + RECENTLY
+    + r"|(?:moved|relocated|joined(?! [^.!?;]{1,40} for )|started|became|switched|changed"
+    r"|converted|migrated|renamed|promoted)\b[^.!?;]{1,60}? "
+    rf"(?:{RECENTLY}|in {_YEAR}))\b",
+    _FLAGS,
+)
+"""When something changed: "I moved to Bergen yesterday", not "I work from home today"."""
 _UNREAL: Final = re.compile(
     r"\b"
     + _any(
@@ -218,9 +245,9 @@ class Change(NamedTuple):
 
     ``corrects``: it says that something said before was wrong. ``is_new``: that something is so
     now. ``denied``: the stems of each thing that it says is no more, ``ended``: of those that were
-    so before, as in "I sold the bike". ``is_beside``: it holds for a
-    while, or beside others; ``is_unreal``: it is hypothetical, planned, reported; ``is_guessed``:
-    the speaker is not sure of it.
+    so before, as in "I sold the bike". ``is_beside``: it holds for a while, or beside others, or
+    so it seems and (``is_changed``) that is when it changed; ``is_unreal``: it is hypothetical,
+    planned, reported; ``is_guessed``: the speaker is not sure of it.
     """
 
     corrects: bool
@@ -229,9 +256,15 @@ class Change(NamedTuple):
     ended: tuple[frozenset[str], ...]
     is_negated: bool
     is_beside: bool
+    is_changed: bool
     is_unreal: bool
     changes_mind: bool
     is_guessed: bool
+
+    @property
+    def is_for_a_while(self) -> bool:
+        """Return whether it holds beside others, or not for good: "I work from home today"."""
+        return self.is_beside and not self.is_changed
 
 
 def says_that_it_ended(text: str) -> bool:
@@ -242,6 +275,12 @@ def says_that_it_ended(text: str) -> bool:
 def is_beside(text: str) -> bool:
     """Return whether what a text says holds only for a while, or beside others."""
     return _BESIDE.search(text) is not None
+
+
+def is_changed(text: str) -> bool:
+    """Return whether what a text says holds beside others only as it says when that began."""
+    rest = _CHANGED_THEN.sub(" ", text)
+    return rest != text and is_beside(text) and not is_beside(rest)
 
 
 def is_what_happened(text: str) -> bool:
@@ -257,7 +296,7 @@ def is_but_once(text: str, habit: str) -> bool:
 def _things(patterns: tuple[re.Pattern[str], ...], text: str) -> tuple[frozenset[str], ...]:
     """Return the stems of each thing that a text says is no more."""
     things = (
-        stems(match["what"])
+        stems(_WHEN_ENDED.sub("", match["what"]))
         for pattern in patterns
         for match in pattern.finditer(text)
         if _NEGATION_BEFORE.search(text, max(0, match.start() - 20), match.start()) is None
@@ -275,6 +314,7 @@ def change_of(text: str) -> Change:
         ended=ended,
         is_negated=_NEGATED.search(text) is not None,
         is_beside=is_beside(text),
+        is_changed=is_changed(text),
         is_unreal=_UNREAL.search(text) is not None,
         changes_mind=_CHANGED_MIND.search(text) is not None,
         is_guessed=_GUESSED.search(text) is not None,

@@ -15,10 +15,12 @@ from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.changes import (
     PAST,
+    RECENTLY,
     Change,
     change_of,
     is_beside,
     is_but_once,
+    is_changed,
     is_what_happened,
     says_that_it_ended,
 )
@@ -167,8 +169,10 @@ _USES: Final = re.compile(
     r" (?:in|with|on|at)) (?P<value>[^,;.!?]+)"
 )
 _PURPOSE: Final = re.compile(
-    r" (?:for|as|at|on|in|with|because|since|last|this|and|these|now|every|when|instead)\b.*$"
+    r" (?:for|as|at|on|in|with|because|since|last|this|and|these|now|every|when|instead"
+    rf"|{RECENTLY})\b.*$"
 )
+_SINCE: Final = re.compile(rf" (?:since|as of) {RECENTLY}\W*$", re.IGNORECASE)
 _CAPITALS: Final = r"[A-Z][\w-]*(?: [A-Z][\w-]*){0,2}"
 _WIDER_PLACE: Final = re.compile(rf"(?:, {_CAPITALS}){{1,2}}\W*")
 _BEYOND_JOB: Final = re.compile(r" (?:at|in|with|for|on|from|of|by|to|who|that)\b.*")
@@ -224,7 +228,7 @@ def read(text: str) -> Reading:
     if change.is_beside and len(statements) == 1:
         # "My second car", "the budget for the trip": a slot's name says nothing about its value.
         rest = spoken.lower().replace(statements[0].attribute, "")
-        change = change._replace(is_beside=is_beside(rest))
+        change = change._replace(is_beside=is_beside(rest), is_changed=is_changed(rest))
     if len(parts) == 1 and (is_asking(spoken) or is_order(spoken)):
         change = change._replace(is_guessed=True)
     return Reading(
@@ -298,8 +302,7 @@ def says_alike(new: Reading, old: Reading) -> bool:
 
 def _of_slots(new: Reading, old: Reading) -> Conflict | None:
     """Compare the values of the slots that both texts state."""
-    change = new.change
-    if change.is_beside and not change.corrects:
+    if new.change.is_for_a_while and not new.change.corrects:
         return None
     for stated in new.statements:
         for known in old.statements:
@@ -308,8 +311,8 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
             if not (stated.value.is_value and stated.value.kind == known.value.kind):
                 continue
             is_sure = _is_sure(stated, known, new, old)
-            is_cased = stated.value.is_cased and known.value.is_cased
-            may_go = stated.value.goes_with(known.value) or not is_cased
+            was_so = known.says_when and old.change.is_for_a_while and not known.value.is_closed
+            may_go = was_so or stated.value.goes_with(known.value)
             if may_go and not (is_sure or _is_announced(new)):
                 continue
             why = f"another value of {stated.attribute}"
@@ -330,8 +333,8 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
     """Return whether a value surely replaces another, and nothing is lost with it."""
     if known.says_more or not old.is_one_sentence or old.change.is_beside or old.change.is_unreal:
         return False
-    if new.change.is_guessed:
-        return False
+    if new.change.is_guessed or new.change.is_changed:
+        return False  # "I moved from Oslo to Rome in 2019" may be long over
     gone = stems(known.value.form)
     if gone and any(gone <= words for words in new.change.denied):
         # "I moved from Oslo to Rome as a girl", "and back" may be long ago, or over; and "8443
@@ -389,9 +392,10 @@ def words_of_statement(known: Statement, text: Reading) -> frozenset[str]:
 
 def _of_frames(new: Reading, old: Reading) -> Conflict | None:
     """Compare sentences that differ in one value: "The API runs on port 8080", "on port 8443"."""
-    if new.change.is_beside or not (new.is_one_sentence and old.is_one_sentence):
+    is_then = new.change.is_changed and PAST.search(new.text) is not None
+    if new.change.is_for_a_while or is_then or not (new.is_one_sentence and old.is_one_sentence):
         return None
-    values = _differing(new.text, old.text)
+    values = _differing(_SINCE.sub("", new.text), old.text)
     if values is None:
         return None
     value, known = values
@@ -417,7 +421,7 @@ def _is_announced(new: Reading) -> bool:
 def _of_uses(new: Reading, old: Reading) -> Conflict | None:
     """Compare what somebody switched to with what they use: "I use Vim", "I switched to Emacs"."""
     switched, uses = _SWITCHED_TO.match(new.text), _USES.match(old.text)
-    if not (switched and uses) or new.change.is_beside:
+    if not (switched and uses) or new.change.is_for_a_while:
         return None
     if _person(switched["who"]) != _person(uses["who"]):
         return None

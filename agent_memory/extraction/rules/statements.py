@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from agent_memory.extraction.rules.changes import NO
+from agent_memory.extraction.rules.changes import NO, RECENTLY
 from agent_memory.extraction.rules.values import DATE, NAME, WORDS, Value, value_of
 from agent_memory.text.normalize import exact_form
 from agent_memory.text.sentences import sentences
@@ -166,7 +166,7 @@ _SO_NOW: Final = re.compile(
 )
 _SINCE_WHEN: Final = re.compile(
     rf"(?<! not)[\s,]+(?:(?:since )?(?:last|this|next) \w+|(?:in|on|since) (?:(?:19|20)\d\d|{DATE})"
-    r"|yesterday"
+    rf"|(?:since |as of )?{RECENTLY}"
     r"|(?:el|la) \w+ pasad[oa]|hace \w+ \w+|letzte[nrs]? \w+|vor \w+ \w+|l[ea] \w+ derni(?:er|ère)"
     r"|il y a \w+ \w+|(?:l[oa] )?scors[oa] \w+|(?:n?o|n?a) \w+ passad[oa]|vorige \w+"
     r"|with effect from .*)\W*$",

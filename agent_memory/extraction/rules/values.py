@@ -113,7 +113,12 @@ class Value(NamedTuple):
         return all(part.search(self.form) for part in _PARTS_OF_A_DATE if part.search(other.form))
 
     def goes_with(self, other: Value) -> bool:
-        """Return whether it is the same date, given by one of them more exactly: with its year."""
+        """Return whether both may be meant: the same date, once with its year, or no name.
+
+        "My boss is angry" goes with "my boss is ines".
+        """
+        if not (self.is_cased and other.is_cased):
+            return True
         if self.kind != "date":
             return False
         words, others = (set(_OF_A_DATE.findall(date.form)) for date in (self, other))
