@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from agent_memory import MemoryExcerpt, MemoryReader, render_memories
 from agent_memory.integrations.hosts.journal import ShownMemories, shown_to
 from agent_memory.integrations.hosts.occasion import SUMMARY_TAG, Occasion, Outcome
-from agent_memory.models.limits import VECTOR_DB_FILENAME
+from agent_memory.models.limits import ROOT_VARIABLE, SERVER_ADDRESS, VECTOR_DB_FILENAME
 from agent_memory.models.times import format_time
 from agent_memory.text.excerpts import both_ends
 
@@ -122,11 +122,17 @@ class _Recall:
         return render_memories(shortened, tokens, agent_id=self._occasion.agent_id)
 
     def _headed(self, parts: list[str]) -> str:
-        """Return parts under a line that names the agent and its file."""
+        """Return parts under a line that names the agent, and its file or database."""
         if not parts:
             return ""
+        agent_id, root = self._occasion.agent_id, self._occasion.call.root
         place = os.path.join(self._occasion.folder, VECTOR_DB_FILENAME)
-        return "\n".join([f"Memory of agent {self._occasion.agent_id} ({place}):\n", *parts])
+        chosen = root or os.environ.get(ROOT_VARIABLE) or ""
+        if SERVER_ADDRESS.match(chosen):
+            from agent_memory.runtime.addresses import server_address  # noqa: PLC0415
+
+            place = server_address(chosen).location  # without a password
+        return "\n".join([f"Memory of agent {agent_id} ({place}):\n", *parts])
 
 
 def _shortened(memory: MemoryExcerpt) -> MemoryExcerpt:
