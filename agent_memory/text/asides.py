@@ -10,33 +10,108 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agent_memory.text.phrases import pattern, words_of
+from agent_memory.text.phrases import NO_KIND, any_of, pattern
 
-_PAUSE: Final = re.compile(
+_PAUSES: Final = (
     r"[,;:](?=\s)|\s\(|\s[-\u2013\u2014]+(?=\s)|(?=\u00bf)|\s(?=(?:because|since|saying)\b)"
+    r"|\s(?=but (?:I|we|my|our)\b)"
 )
+_PAUSE: Final = pattern(_PAUSES)
+_TURN: Final = pattern(
+    rf"{_PAUSES}|\s(?=(?:so )?(?:(?:can|could|should|may|must|shall|do|did|am|will|would) (?:I|we)"
+    r"|(?:what|which|where|when|how|why|who) (?:[\w-]+ ){0,2}?"
+    r"(?:can|could|should|do|does|did|is|are|was|will|would))\b)"
+)
+"""Where a question may begin, a comma or not: "I'm vegan what can I eat?"."""
 _LEAD: Final = (
-    r"\W*(?:" + words_of("so and but hi hello hey ok okay well because since as") + r"\b[\s,]*)*"
+    r"\W*(?:(?:so|and|but|hi|hello|hey|ok|okay|well|because|since|as)\b[\s,]*"
+    r"|I (?:think|guess|believe|suppose) (?:that )?(?=(?:I'?m|I|we|my|our)\b))*"
 )
 _REASON: Final = pattern(r"\s*(?:because|since|as|considering|given)\b")
 _OWN: Final = pattern(
-    rf"{_LEAD}(?:(?:(?:saying|considering|given)(?: that)? )?(?:i(?!\.)|we)\b|(?P<mine>my|our)\b"
+    rf"{_LEAD}(?:(?:(?:saying|considering|given)(?: that)? )?(?:i(?!\.)|im|ive|we)\b"
+    r"|(?P<mine>my|our)\b"
     r"|(?:ich|wir|(?:mein|unser)e?|je|nous|mon|ma|mes|notre|nos)\s|j')"
 )
 """How a clause begins in which speakers talk about themselves."""
+_WORK: Final = "(?:code|file|function|script|test|text|essay|build)"
+_GLANCE: Final = r"(?:look|go|try|guess|chat|thought|break)\b"
+_UNSAID: Final = pattern(
+    rf"{_LEAD}(?:(?:just|recently|finally) )*(?="
+    + any_of(
+        rf"""
+        (?:allergic|vegan|vegetarian|diabetic|coeliac|celiac|pregnant|diagnosed|retired|deaf)\b
+        (?:moved|moving) (?:here|in|out|to|from)\b|new (?:here|in|to)\b|turn(?:ed|ing) \d
+        got (?:married|divorced|engaged|promoted|fired|laid off)\b
+        (?:lost|broke|quit|left|sold|hurt|tore|sprained|had|got) (?:my|our) (?!{_WORK})\w
+        (?:got|bought|adopted|have|had) (?:an?(?! {_GLANCE})|two|three|four|five|\d+) \w
+        (?:work|live) (?:nights|shifts|alone|at|in|from|as|for|with)\b
+        """
+    )
+    + ")"
+)
+"""How such a clause begins without "I": "Got a puppy, any tips?"."""
+_KIN: Final = pattern(
+    r"\W*(?:wife|husband|partner|son|daughter|kids?|baby|mom|mum|dad|brother|sister|dog|cat)"
+    r" (?:is|are|has|have|was|had|got|hates?|loves?|can't|won't|doesn't|needs?)\b"
+)
+_AIM: Final = (
+    r"(?:become|quit|retire|adopt|marry|conceive|emigrate|eat|drink|sleep|smoke|lose (?:weight|\d)"
+    rf"|(?:move to|learn) (?!{NO_KIND}\b)\w)"
+)
+"""What somebody wants for long: "I'm trying to quit smoking, any tips?"."""
+_AID: Final = "(?:wheelchair|cane|walker|crutch|brace|inhaler|interpreter|transplant|operation)"
+_AT_HAND: Final = (
+    "(?:it|this|that|these|those|the|what|why|where|who|which|when|if|whether|your?|there|about"
+    "|anything|how(?! to (?:swim|drive|cook|read|ski)))"
+)
+_FAULT: Final = (
+    r"(?:it|this|that|these|what|why|how|nothing|(?:(?:an?|the|some|any|no|only|two|many) )?"
+    r"(?:[\w-]+ ){0,2}?(?:\w*errors?|\w*exceptions?|warnings?|traceback|failures?|messages?|pages?"
+    r"|buttons?|screens?|outputs?|results?|crash(?:es)?|timeouts?|bugs?|undefined|null|nan|\d{3}))"
+)
+"""What somebody gets or sees who asks about it: "I get an error", but "I get migraines"."""
+_QUERY: Final = (
+    r"(?:(?:an?|an?other|some|one|two|the|no) (?:(?:\w+ )?(?:questions?|bugs?|errors?|doubts?"
+    r"|requests?|favou?rs?|ideas?|clue)|(?:(?:quick|small|big|weird|strange|new|similar|simple"
+    r"|general|silly|same|following|(?-i:[A-Z])\w*) )?(?:problems?|issues?)))"
+)
+"""What somebody has who asks; but a heart problem is a fact."""
+_THAT: Final = rf"(?=\W*$| {_AT_HAND}\b)"
+_NEVER: Final = r"(?:do|did)n'?t (?:\w+ly |even |quite )?"
 _SEEKS: Final = pattern(
-    rf"{_LEAD}(?:(?:I|we)(?:'d\b"
-    r"|(?:'m|'re|'ve)?(?: (?:am|are|have|was|just|really|still|kind of|kinda|sorta))*"
-    r" (?:not|confused|lost|stuck|trying|wondering|looking|curious|getting|seeing|asking|thinking"
-    r"|sorry|wonder|think|guess|mean|hope|want|need|would|could|should|tried|see|get|know|don't"
-    r"|didn't|can't (?:find|see|get|figure)|no (?:idea|clue)"
-    r"|(?:an?|an?other|some|one|two|the) (?:\w+ )?(?:questions?|problems?|issues?|bugs?|errors?"
-    r"|doubts?|requests?|favou?rs?|ideas?))\b)"
+    rf"{_LEAD}(?:(?:I|we)(?:'?d\b(?! rather not\b)"
+    r"|(?:'?m|'?re|'?ve)?(?: (?:am|are|have|was|got|just|still|kind of|kinda|sorta|\w+ly))* (?:"
+    + any_of(
+        rf"""
+        confused|stuck|wondering|looking(?! after)|curious|asking|thinking|sorry|wonder|hope
+        would|could|should|tried|asked|(?:{_NEVER})ask|forgot
+        lost(?=\W*$| (?:you|in|on|here|with|at|track)\b)
+        not (?:\w+ly )?(?:sure|clear|certain|following|understanding|looking|asking)
+        trying(?! for\b| to {_AIM})
+        (?:think|guess|mean|believe|suppose)(?! (?:that )?(?:I|we|my|our)\b| in\b)
+        (?:{_NEVER})?want(?=\W*$| (?:an?|some|one|more|help|{_AT_HAND})\b)
+        want to(?! {_AIM})
+        need(?=\W*$| (?:an?(?! (?:\w+ )?{_AID})|some|one|two|more|help|advice|ideas?)\b)
+        (?:{_NEVER})?(?:need|know|remember){_THAT}
+        need to(?! (?:take|avoid|eat|drink|wear|carry|sleep|lose)\b)
+        not (?:seeing|getting){_THAT}
+        (?:not |{_NEVER})?(?:see|get|seeing|getting|got)(?=\W*$| {_FAULT}\b)
+        getting (?:confused|lost|stuck|nowhere)
+        {_NEVER}(?:see|get|like|have|find|mean|follow){_THAT}
+        {_NEVER}(?:understand(?! (?-i:[A-Z]))|think|have (?:time|any ideas?|an? (?:clue|idea)))
+        can'?t (?:find|figure|get(?! pregnant\b)|see(?! (?:well|colou?rs?|far)\b))
+        {_QUERY}
+        """
+    )
+    + r")\b)"
     r"|ich (?:habe eine frage|wei(?:ß|ss)|brauche|suche|möchte|sehe|danke)\b"
     r"|j(?:e |')(?:voudrais|cherche|vois|ai une question)\b"
     r"|(?:gracias|hola|perdona|no entiendo|tengo una pregunta|necesito|quiero)\b)"
 )
 """How a clause begins that only leads up to the question."""
+_NEEDED: Final = pattern(r"\W*(?:I|we) need an? ")
+_OF_ONESELF: Final = pattern(r"\W*(?:can|may|could|should|do|am|will|must) (?:I|we)\b")
 _NEWS: Final = pattern(
     r"\W*(?:please )?(?:tell|remind|inform) (?:(?-i:[A-Z])\w+|(?:my|our) \w+) that (?=\w+ \w)"
 )
@@ -80,15 +155,16 @@ _LEAST: Final = 10
 
 def asides_of_question(question: str) -> Iterator[str]:
     """Yield what a question states in addition to what it asks."""
-    clauses = _PAUSE.split(question)
+    clauses = _TURN.split(question)
     last = clauses[-1]
     head = question[: len(question) - len(last)].rstrip(" ,;:(-\u2013\u2014")
     if _TAG.fullmatch(last) and _NAMED.search(head) and len(head) >= _LEAST:
         yield head
         return
-    for clause in clauses if _REASON.match(last) else clauses[:-1]:
+    for part in clauses if _REASON.match(last) else clauses[:-1]:
+        clause = _with_subject(part)
         own = _OWN.match(clause)
-        if own is None or _SEEKS.match(clause):
+        if own is None or (_SEEKS.match(clause) and not _needs_for_itself(clause, last)):
             continue
         if own["mine"] is None or len(clause.strip()) >= _LEAST:
             yield clause.rstrip("? ")
@@ -96,6 +172,18 @@ def asides_of_question(question: str) -> Iterator[str]:
         (last.startswith("\u00bf") and not _SEEKS.match(head)) or _tells_much(head)
     ):
         yield head
+
+
+def _with_subject(clause: str) -> str:
+    """Return a clause with the "I" or "my" that it may have begun without."""
+    if unsaid := _UNSAID.match(clause):
+        return f"I {clause[unsaid.end() :]}"
+    return f"my {clause.lstrip()}" if _KIN.match(clause) else clause
+
+
+def _needs_for_itself(clause: str, question: str) -> bool:
+    """Return whether something is needed for what is asked: "I need a wheelchair, can I fly?"."""
+    return _NEEDED.match(clause) is not None and _OF_ONESELF.match(question) is not None
 
 
 def _tells_much(head: str) -> bool:
@@ -114,7 +202,8 @@ def asides_of_order(order: str) -> Iterator[str]:
         yield order[explained.end() :]
     first, *clauses = _PAUSE.split(order)
     is_about_somebody = _SOMEBODY.search(first) is not None
-    for clause in clauses:
+    for part in clauses:
+        clause = _with_subject(part)
         own = _OWN.match(clause)
         if own is None:
             if _gives_reason(clause, is_about_somebody=is_about_somebody):

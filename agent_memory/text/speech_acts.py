@@ -216,7 +216,8 @@ _TEXT: Final = words_of(
 """The object of a verb in an order: "Check spelling: …"."""
 _IN_NAME: Final = pattern(
     rf"(?:-\w|\s*=|\s+of\b|(?<=update)\s+on\b|(?<=fix)\s+for\b|\s+{_HAS_VERB}\b"
-    rf"|(?:{_OF_A_NAME}|(?<=check)\s+in|(?<=move)\s+to(?=\s+(?-i:[A-Z])))"
+    rf"|(?:{_OF_A_NAME}|(?<=check)\s+in|(?<=move)\s+to(?=\s+(?-i:[A-Z]))"
+    rf"|\s+to(?:\s+the)?(?=\s+[\w./-]+\s+(?:{_HAS_VERB}|{_TELLS_OF_THINGS}|{_THIRD_PERSON})\b))"
     rf"(?:\s+(?:of|for|on|in|at|to)(?:\s+the)?)?(?:{_OF_A_NAME}){{0,3}}?"
     rf"\s+(?:{_HAS_VERB}|{_TELLS_OF_THINGS}|{_THIRD_PERSON})\b"
     rf"|(?<=open)\s+(?:until|till|daily|from|between|(?:on\s+)?(?:weekdays|weekends|{_DAY})\b"
