@@ -147,6 +147,8 @@ _OF_THE_EXCHANGE: Final = pattern(
     any_of(
         rf"""
         {_ANSWERED}(?:'s)?(?: {_BETWEEN})* {_VERDICT}\b{_NO_MORE}
+        (?:still )?(?:does|did|is|was)n'?t (?:work|help|run|compile)(?:ing)?\b{_NO_MORE}
+        (?:fixed|solved|figured|sorted) (?:it|that|this)\b(?: (?:out|thx|thanks|ty))*{_NO_MORE}
         (?:still |the )*(?:same|broken|wrong|failing|nothing|no change)\b{_NO_MORE}
         I(?:'m| am)? {_SEE}(?: \w+){{0,4}} {_FAULT}\b{_NO_MORE}
         I(?:'m| am| was)? ?(?:just )?{_SAID} (?!{_OWN}){NO_KIND}\b{_NO_DAY}

@@ -34,12 +34,16 @@ _OPENER: Final = (
     + words_of("so and but oh hey wow well now please then ok okay also hi")
     + r"[\s,!.]+)*"
 )
+_MEASURE: Final = "(?:what (?:time|day|date|year|kind|sort|type|colou?r|size)|(?:which|how) \\w+)"
+_TIPS: Final = "(?:ideas?|tips|suggestions?|advice|thoughts|recommendations)"
 _ASKING: Final = any_of(
-    r"""
+    rf"""
     (?:do|did|are|were|have|can|could|would|will) you\b
     (?:is|are|was|does|did|can|should|shall|has|have) (?:it|this|that|there|we|I|they|he|she)\b
     do (?:there|we|I|they)\b
     (?:what|how|why|where|who|which)(?:'?s|\s(?:is|are|was|do|did|does|about|have|would|can))\b
+    {_MEASURE} (?:is|are|do|does|did|can|should|will) (?:it|this|there|we|I|you|they|he|she)\b
+    any {_TIPS}(?:\W*$| (?:for|on|about)\b(?!.*\b(?:goes|go|is|are|should|must|will)\b))
     """
 )
 _INTERROGATIVE: Final = pattern(
@@ -65,13 +69,14 @@ _ORDERS: Final = words_of(
     find help fix add run rerun check look describe compare convert draft suggest recommend
     send calculate implement debug refactor continue open read delete remove rename change update
     sort format print repeat edit correct improve shorten expand review test try put move undo
-    finish start build install commit push deploy merge let's
+    finish start build install commit push deploy merge let's gimme
     """
 )
 _ORDER: Final = pattern(
     r"^\W*(?:(?:can|could|would|will) you\s+|I(?:'d| would)? (?:want|like|need) you to\s+"
     r"|please\s+|kindly\s+|just\s+|now\s+|also\s+)*"
     rf"(?:(?P<verb>{_ORDERS})"
+    r"|(?:suppose|pretend) (?:that )?(?:I(?! should)|im|you|we|my|our)|imagine (?:that )?you"
     rf"|let me know|keep (?:me|it|up|going)|{TAKE_CARE}|{HAVE_A}|go on|stay \w+$"
     rf"|(?:use|do|keep|take) (?:{POINTING}|the (?:first|second|third|last|other|same)|option))\b"
 )
@@ -151,7 +156,8 @@ _STANDING: Final = pattern(
 )
 _INSTRUCTION: Final = pattern(
     r"^\W*(?:please\s+|kindly\s+|try\s+(?:not\s+)?to\s+)*(?:always|never|from now on"
-    r"|going forward|don't|do not|use|prefer"
+    r"|going forward|(?:don't|do not)(?! (?:do|work|drink|eat|smoke|drive|go)\b.*\bany ?more\b)"
+    r"|use|prefer"
     rf"|avoid|make sure|ensure|be sure|stop \w+ing|keep|treat|(?!let's){_ORDERS})\b"
 )
 _OF_A_KIND: Final = pattern(
@@ -344,7 +350,10 @@ def _foreign_words() -> frozenset[str]:
 def is_instruction(sentence: str) -> bool:
     """Return whether a sentence says how something should be done from now on."""
     head = _without_opening(sentence[:_JUDGED])
-    return _INSTRUCTION.match(head) is not None and not is_order(sentence)
+    order = _ORDER.match(head)
+    if _INSTRUCTION.match(head) is None or (order and _names_something(head, order)):
+        return False
+    return not is_order(sentence)
 
 
 def is_standing(sentence: str) -> bool:

@@ -8,6 +8,7 @@ from agent_memory.extraction.facts import extract
 from agent_memory.extraction.rules.facts import facts_by_rules
 from agent_memory.extraction.rules.statements import Statement, statement
 from agent_memory.models.conversation import Message, MessageRole
+from agent_memory.models.enums import MemoryCategory
 
 
 def user(text: str, name: str | None = None) -> Message:
@@ -346,6 +347,30 @@ def test_a_program_in_a_message_stays_whole_and_states_nothing() -> None:
         "I've saved it for you."
     ]
     assert kept(user("```\nThe fence is open. I live in Oslo."), assistant("OK"))
+
+
+def test_a_bare_line_of_a_program_is_kept_beside_words_alone() -> None:
+    error = "KeyError: 'DATABASE_URL'"
+    assert kept(user(error)) == kept(user(f"Fix this:\n{error}")) == []
+    assert kept(user(f"I set it in .env.\n{error}")) == [f"I set it in .env. {error}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "is_preference"),
+    [
+        ("check-in is 3pm, checkout 10", False),
+        ("don't do saturdays anymore, wednesdays now", False),
+        ("Build takes nine minutes.", False),
+        ("Merge to main needs two approvals.", False),
+        ("Don't use tabs anymore.", True),
+        ("Don't do that.", True),
+        ("Check the changelog before upgrading anything.", True),
+        ("Add a test for every bug you fix.", True),
+    ],
+)
+def test_only_what_is_to_be_done_is_a_preference(text: str, is_preference: bool) -> None:
+    (fact,) = facts_by_rules([user(text)])
+    assert (fact.category is MemoryCategory.PREFERENCE) is is_preference
 
 
 @pytest.mark.parametrize(

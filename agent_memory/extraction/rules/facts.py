@@ -57,6 +57,15 @@ _FENCED: Final = re.compile(
 """A program in a message, on lines of its own."""
 _PROGRAM: Final = re.compile(r"(?:`{3,}|~{3,})[^`~].* (?:`{3,}|~{3,})")
 """The same on one line."""
+_BARE_PROGRAM: Final = re.compile(
+    r"(?:[A-Z]\w*Error: (?:['\"][^'\"]*['\"]|No module named \S+|name \S+ is not defined"
+    r"|\S+ is not (?:a function|defined|iterable|callable))"
+    r"|SELECT\b.*\bFROM \w+.*;|for \w+ in [^:]*\): ?\w+\(.*\)|def \w+\(.*|print\(.*\)"
+    r"|git (?:add|checkout|clone|commit|fetch|merge|pull|push|rebase|status)"
+    r"(?: (?:-\S+|origin|upstream|main|master|HEAD|\.))*"
+    r"|(?:npm i(?:nstall)?|pip install)(?: -\S+)* (?!(?:fail|work|hang|break|take|run)s$)[\w@./-]+)"
+)
+"""A line of a program, or its error, without a fence; beside words it stays."""
 _DONE: Final = (
     r"(?:book|schedul|order|reserv|sav|not|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
 )
@@ -110,7 +119,7 @@ def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool)
     beside = _beside(text, parts) if message.role is MessageRole.USER else frozenset()
     answers = frozenset(place + 1 for place in beside if is_asking(parts[place]))
     for number, sentence in enumerate(parts):
-        if _PROGRAM.fullmatch(sentence):
+        if _PROGRAM.fullmatch(sentence) or _BARE_PROGRAM.fullmatch(sentence[:_JUDGED]):
             rest += [sentence] if message.role is MessageRole.USER else []
             continue
         sure = _worth(sentence, message.role)
