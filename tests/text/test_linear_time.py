@@ -26,6 +26,7 @@ from agent_memory.extraction.types import Fact
 from agent_memory.integrations.capture.observations import scan
 from agent_memory.models.conversation import Message
 from agent_memory.services.policies.rejection_match import find_rejected
+from agent_memory.text.careful_typing import carefully_typed
 from agent_memory.text.dates import date_spans
 from agent_memory.text.normalize import exact_form, near_form
 from agent_memory.text.sanitize import as_data
@@ -62,6 +63,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "secrets of tags": ((f"{TEXT}secrets",), partial(find_secrets, any_case=True)),
     "dates": ((f"{TEXT}dates",), lambda text: date_spans(text, date(2026, 1, 30))),
     "sentences": ((f"{TEXT}sentences",), sentences),
+    "typing": ((f"{TEXT}careful_typing",), carefully_typed),
     "duplicates": ((f"{TEXT}normalize",), lambda text: near_form(exact_form(text))),
     "stems": ((f"{TEXT}stems",), stems),
     "prompts": ((f"{TEXT}sanitize",), as_data),

@@ -37,6 +37,7 @@ from agent_memory.extraction.rules.statements import (
     stated_in,
 )
 from agent_memory.extraction.rules.values import Value, value_of
+from agent_memory.text.careful_typing import carefully_typed
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_asking, is_order, is_standing
 from agent_memory.text.stems import stems
@@ -144,7 +145,8 @@ _STATE: Final = {
 _OF_THING: Final = re.compile(
     # Red is a colour, and so is green, but of a build.
     r"(?=.*\b(?:builds?|tests?|CI|pipelines?)\b|(?!.* (?:is|are)\b.* (?:red|green)\b))"
-    r"(?:the|our|my) (?P<thing>[\w -]{1,40}?) (?:(?:is|are) (?:(?:now|still|finally|again) )*(?:"
+    r"(?:(?:the|our|my) |(?!(?:it|th\w+|s?he|we|you|I|\w+(?:one|body|thing))\b))"
+    r"(?P<thing>[\w -]{1,40}?) (?:(?:is|are) (?:(?:now|still|finally|again) )*(?:"
     r"(?P<fails>broken|down|failing|red|offline|out of order)"
     r"|fixed|repaired|up|back(?: up| online)?|working|passing|green|online)|works? (?:again|now))"
     r"(?: (?:again|now))?(?P<where> (?:on|in|for) [\w -]{1,40})?\W*",
@@ -177,7 +179,7 @@ _CAPITALS: Final = r"[A-Z][\w-]*(?: [A-Z][\w-]*){0,2}"
 _WIDER_PLACE: Final = re.compile(rf"(?:, {_CAPITALS}){{1,2}}\W*")
 _BEYOND_JOB: Final = re.compile(r" (?:at|in|with|for|on|from|of|by|to|who|that)\b.*")
 """What "a nurse at Charité" says besides the job."""
-_CLAUSE_JOINT: Final = re.compile(r"[,;:] | and (?=I\b|we\b|my\b|our\b|the\b)")
+_CLAUSE_JOINT: Final = re.compile(r"[,;:] | and (?=[Ii]\b|we\b|my\b|our\b|the\b)")
 _MOST_WORDS: Final = 5
 """Maximum words of a value in which two sentences differ."""
 
@@ -211,13 +213,15 @@ class Conflict(NamedTuple):
 @lru_cache(maxsize=512)
 def read(text: str) -> Reading:
     """Read a text."""
-    speaker, spoken = speaker_and_text(text[:_JUDGED])
+    speaker, typed = speaker_and_text(text[:_JUDGED])
+    spoken = carefully_typed(typed)
     parts = sentences(spoken)
     label = f"{speaker}: " if speaker else ""
     bare = said_behind_opening(spoken)
     owner = _OWNER.match(bare)
     named = ((owner["kin"] or owner["abroad"] or owner["name"]) if owner else "").lower()
-    statements = tuple(statement for part in parts for statement in _stated(label, part))
+    # As it was typed: whether a value may be a name depends on the capitals of its author.
+    statements = tuple(stated for part in sentences(typed) for stated in _stated(label, part))
     states = (state for part in parts for state in _states(said_behind_opening(part)))
     ended = (
         content_of(clause)
@@ -308,7 +312,7 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
         for known in old.statements:
             if not _is_same_slot(stated, known, new) or same_value(stated, known):
                 continue
-            if not (stated.value.is_value and stated.value.kind == known.value.kind):
+            if not (stated.value.is_value and _is_of_one_kind(stated.value, known.value, new)):
                 continue
             is_sure = _is_sure(stated, known, new, old)
             was_so = known.says_when and old.change.is_for_a_while and not known.value.is_closed
@@ -318,6 +322,12 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
             why = f"another value of {stated.attribute}"
             return Conflict(why, is_sure=is_sure, replaced=words_of_statement(known, old))
     return None
+
+
+def _is_of_one_kind(value: Value, known: Value, new: Reading) -> bool:
+    """Return whether two values are alike; what "moved to 10" was "at 9:30"."""
+    is_hour = value.kind == "number" and known.kind == "time" and len(value.form) <= len("10")
+    return value.kind == known.kind or (is_hour and new.change.is_new)
 
 
 def _is_same_slot(stated: Statement, known: Statement, new: Reading) -> bool:
@@ -350,7 +360,8 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
         stated.attribute in _ONE_EACH or stated.attribute.startswith("favourite ")
     )
     is_meant = has_one or (_is_announced(new) and not stated.is_another)
-    return is_meant and stated.value.is_closed and stated.value.has_all_of(known.value)
+    is_alike = stated.value.is_closed and stated.value.kind == known.value.kind
+    return is_meant and is_alike and stated.value.has_all_of(known.value)
 
 
 def _of_states(new: Reading, old: Reading) -> Conflict | None:
@@ -474,7 +485,7 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     if is_what_happened(old.text):
         others.extend(new.change.ended)
     for words in new.change.denied:
-        is_same_owner = new.owner == old.owner or new.owner in words
+        is_same_owner = new.owner == old.owner or not stems(new.owner).isdisjoint(words)
         if is_same_owner and words not in others and _is_about(old, words, _SHARE):
             return Conflict("it is said to hold no longer")
     content = new.stems - _SIGNS

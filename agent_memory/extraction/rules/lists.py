@@ -76,4 +76,4 @@ def _is_thing(lead: str, member: str) -> bool:
     """Return whether the last of two is a thing, and nothing that is done: "cats and cook"."""
     if _shape(member) != (False, False):
         return True
-    return _THINGS.fullmatch(member) is not None and lead.startswith(("I ", "We "))
+    return _THINGS.fullmatch(member) is not None and lead.lower().startswith(("i ", "we "))

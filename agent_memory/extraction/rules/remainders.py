@@ -22,6 +22,7 @@ from agent_memory.extraction.rules.corrections import is_of_a_value_alone
 from agent_memory.extraction.rules.lists import joined_words, parts_of_list, without_member
 from agent_memory.extraction.rules.statements import speaker_and_text
 from agent_memory.extraction.rules.values import value_of
+from agent_memory.text.careful_typing import carefully_typed
 from agent_memory.text.normalize import words_of
 from agent_memory.text.sentences import sentence_spans, sentences
 from agent_memory.text.stems import stems
@@ -168,7 +169,7 @@ def _stand_alone(new: Reading, going: Sequence[_Part], staying: Sequence[_Part])
     """Return whether sentences say the same without others, and a text may not be about them."""
     about = new.stems.difference(*(content_of(part.bare) for part in going))
     return all(
-        _OF_ITSELF.match(part.bare)
+        _OF_ITSELF.match(carefully_typed(part.bare))
         and not _POINTS.search(part.bare)
         and about.isdisjoint(content_of(part.bare))
         for part in staying

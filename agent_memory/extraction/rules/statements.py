@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.changes import NO, RECENTLY
 from agent_memory.extraction.rules.values import DATE, NAME, WORDS, Value, value_of
+from agent_memory.text.careful_typing import carefully_typed
 from agent_memory.text.normalize import exact_form
 from agent_memory.text.sentences import sentences
 from agent_memory.text.small_talk import opening_end
@@ -229,7 +230,8 @@ def statement(text: str) -> Statement | None:
 
     Nothing denied, hypothetical, past or wished for is a statement.
     """
-    if is_supposed(text) or is_denied(text):
+    typed = carefully_typed(text)
+    if is_supposed(typed) or is_denied(typed):
         return None
     stated = stated_in(text)
     is_stated = stated is not None and stated.value.is_value and stated.attribute != BEING
@@ -242,7 +244,7 @@ def stated_in(text: str) -> Statement | None:
     if len(spoken) > _LONGEST:
         return None
     is_cased = spoken != spoken.lower()
-    spoken = said_behind_opening(next(iter(sentences(spoken)), ""))
+    spoken = said_behind_opening(carefully_typed(next(iter(sentences(spoken)), "")))
     for pattern, slot in _PATTERNS:
         if match := pattern.match(spoken):
             made = _made(match, speaker, slot, is_cased=is_cased)
@@ -252,7 +254,9 @@ def stated_in(text: str) -> Statement | None:
         return _made(match, speaker, HOME, is_cased=is_cased)
     for pattern in (_OF_THING, _IS_THING):
         if match := pattern.match(spoken):
-            return _made(match, speaker, _slot_of(match), is_cased=is_cased)
+            # What "alice" is may be anything: "tired" is no name because she has no capital.
+            is_named = is_cased or match.groupdict().get("bare") is not None
+            return _made(match, speaker, _slot_of(match), is_cased=is_named)
     return None
 
 
