@@ -230,12 +230,11 @@ def statement(text: str) -> Statement | None:
 
     Nothing denied, hypothetical, past or wished for is a statement.
     """
-    typed = carefully_typed(text)
-    if is_supposed(typed) or is_denied(typed):
-        return None
     stated = stated_in(text)
-    is_stated = stated is not None and stated.value.is_value and stated.attribute != BEING
-    return stated if is_stated else None
+    if stated is None or not stated.value.is_value or stated.attribute == BEING:
+        return None
+    typed = carefully_typed(text)
+    return None if is_supposed(typed) or is_denied(typed) else stated
 
 
 def stated_in(text: str) -> Statement | None:
