@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from agent_memory.extraction.rules.conflicts import people_of
+from agent_memory.extraction.rules.readings import people_of
 from agent_memory.extraction.types import By, Fact, OperationPlan, RelatedMemory, ReplacedBy
 from agent_memory.models.conversation import (
     MemoryOperation,

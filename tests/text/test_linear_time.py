@@ -17,10 +17,11 @@ from worst_cases import patterns_of, pieces
 
 from agent_memory.extraction.llm.answers import BadAnswer, json_object
 from agent_memory.extraction.messages import conversation
-from agent_memory.extraction.rules.conflicts import conflict, read
+from agent_memory.extraction.rules.conflicts import conflict
 from agent_memory.extraction.rules.decisions import decide_by_rules
 from agent_memory.extraction.rules.facts import facts_by_rules
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
+from agent_memory.extraction.rules.readings import read
 from agent_memory.extraction.rules.statements import stated_in
 from agent_memory.extraction.types import Fact
 from agent_memory.integrations.capture.observations import scan

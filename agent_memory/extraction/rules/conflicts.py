@@ -9,41 +9,36 @@ value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.changes import (
     PAST,
     RECENTLY,
-    Change,
-    change_of,
     is_beside,
     is_but_once,
-    is_changed,
     is_what_happened,
-    says_that_it_ended,
 )
 from agent_memory.extraction.rules.lists import parts_of_list
+from agent_memory.extraction.rules.readings import (
+    CLAUSE_JOINT,
+    SIGNS,
+    STATE_PATTERNS,
+    Reading,
+    content_of,
+)
 from agent_memory.extraction.rules.statements import (
     BEING,
     EMPLOYER,
     HOME,
     JOB,
     Statement,
-    said_behind_opening,
     same_value,
-    speaker_and_text,
-    stated_in,
 )
 from agent_memory.extraction.rules.values import Value, value_of
-from agent_memory.text.careful_typing import carefully_typed
-from agent_memory.text.sentences import sentences
-from agent_memory.text.speech_acts import is_asking, is_order, is_standing
+from agent_memory.text.speech_acts import is_standing
 from agent_memory.text.stems import stems
 
-_JUDGED: Final = 1_000
-"""Characters of a text that are compared."""
 _ONE_EACH: Final = frozenset(
     {
         "age", "birthday", "salary", "height", "weight", "shoe size", "blood type", "timezone",
@@ -57,102 +52,9 @@ _SHARE: Final = 0.6
 """The share of the words of a denied thing that the older text must have."""
 _MOST_BESIDE: Final = 8
 """Maximum words of a text per word that it has in common with a denied thing."""
-_SIGNS: Final = stems(
-    "no not longer any more anymore never stopped quit gave up given don't doesn't isn't again now"
-    " currently new just actually sorry correction after all these days from on instead can may use"
-    " no wrong typo meant make left moved changed switched hate love like enjoy can't stand update"
-    " always started turned against wieder doch"
-    # how other languages deny, and their articles, which change with it: "du thé", "pas de thé"
-    " nicht kein keine keinen keinem keiner keines nie niemals mehr ne pas plus jamais nunca jamás"
-    " tampoco ya non più não mais niet geen nooit meer inte ikke aldrig aldri ingen"
-    " не никогда больше der die das den dem ein eine einen le la les un une des du de el los las"
-    " una il lo het een"
-)
 _ENDS: Final = stems("stop stopped quit gave give given")
-_ELIDED: Final = re.compile(r"\b([cdjlmnst]|qu)['\u2019](?=\w)", re.IGNORECASE)
-"""French words that have lost their last letter: "j'aime", "je n'aime"."""
-_KIN: Final = (
-    "wife|husband|partner|girlfriend|boyfriend|fiancée?|son|daughter|kids?|children|child|brother"
-    "|sister|mother|father|mom|mum|dad|parents|grandmother|grandfather|aunt|uncle|cousin|friend"
-    "|boss|manager|colleague|roommate|flatmate|neighbou?r|dog|cat|landlord|ex"
-)
-# In other languages these count only after "my" and "our": German "Kind" is a child.
-_MY_KIN_ABROAD: Final = (
-    r"(?:mein|unser)e? (?:frau|mann|freund(?:in)?|sohn|tochter|kind|bruder|schwester|mutter|vater"
-    r"|eltern|oma|opa|onkel|tante|chef(?:in)?|kolleg(?:e|in)|nachbar(?:in)?|hund|katze)"
-    r"|(?:mon|ma|mes|notre|nos) (?:femme|mari|amie?|fils|fille|enfants?|frère|sœur|mère|père"
-    r"|parents|oncle|tante|chef|collègue|voisine?|chien|chat)"
-    r"|(?:mi|mis|nuestr[oa]s?) (?:mujer|esposa|marido|novi[oa]|amig[oa]|hij[oa]s?|herman[oa]|madre"
-    r"|padre|padres|tí[oa]|jef[ea]|colega|vecin[oa]|perr[oa]|gat[oa])"
-)
-_OWNER: Final = re.compile(
-    rf"(?i:my|our|his|her) (?:\w+ )?(?P<kin>(?i:{_KIN}))\b|(?P<abroad>(?i:{_MY_KIN_ABROAD}))\b"
-    r"|(?P<name>[A-Z][a-z]+)"
-    r"(?:'s|\u2019s| (?:is|was|has|had|does|doesn't|\w{2,}s|\w+ed|left|quit|sold|lost|gave)\b)"
-)
-_ANY_KIN: Final = re.compile(rf"\b(?:{_KIN})\b", re.IGNORECASE)
-_NOBODY: Final = frozenset(
-    """
-    i we i'm we're use avoid prefer keep write run add send show format wrap indent name always
-    never stop make treat ensure it this that there here he she they what the all every only just no
-    user recently finally already then yesterday today eventually lately sadly unfortunately
-    je tu il elle on nous vous ich du er sie wir ihr yo ella usted io lui lei noi eu ele ela ik hij
-    jag
-    """.split()
-)
-_STATES: Final = {
-    "marital status": {
-        "single": r"single",
-        "married": r"(?:got |get |newly )?married|got hitched|tied the knot",
-        "engaged": r"(?:got )?engaged(?! in)",
-        "divorced": r"(?:got |getting |were )?divorced|separated|split up",
-        "widowed": r"(?:was )?widowed|a widow(?:er)?",
-        "together": r"in a relationship|seeing someone|dating someone",
-    },
-    "diet": {
-        "vegetarian": r"(?:a )?vegetarian",
-        "vegan": r"(?:a )?vegan",
-        "pescatarian": r"(?:a )?pescatarian",
-        "meat": r"(?:started eating|eat|eating) (?:meat|fish)|an? (?:omnivore|meat[- ]eater)",
-    },
-    "pregnancy": {
-        "expecting": r"pregnant|expecting(?: a (?:baby|child))?",
-        "born": r"(?:had|have had|gave birth to) (?:the|a|our|my) (?:baby|son|daughter|boy|girl)",
-    },
-    "employment": {
-        "none": r"retired|unemployed|(?:was )?laid off|out of work|jobless|between jobs|lost my job"
-        r"|quit my job|resigned|(?:got |been |was )?fired",
-        "sought": r"(?:looking|searching) for (?:a (?:new )?)?(?:job|work)|job[- ]hunting",
-        "new": r"(?:found|got|landed|started) (?:a|my) (?:new )?job",
-    },
-}
 _SPOUSES: Final = frozenset({"wife", "husband"})
 _PARTED: Final = frozenset({("marital status", "divorced"), ("marital status", "widowed")})
-_VERBS: Final = "(?:am|are|have|been|just|now|got|recently|currently|finally)"
-_STATE: Final = {
-    slot: tuple(
-        (
-            re.compile(
-                rf"^\W*(?:I|we)(?:['\u2019](?:m|ve|re))?(?: {_VERBS})* (?:{pattern})\b",
-                re.IGNORECASE,
-            ),
-            value,
-        )
-        for value, pattern in values.items()
-    )
-    for slot, values in _STATES.items()
-}
-_OF_THING: Final = re.compile(
-    # Red is a colour, and so is green, but of a build.
-    r"(?=.*\b(?:builds?|tests?|CI|pipelines?)\b|(?!.* (?:is|are)\b.* (?:red|green)\b))"
-    r"(?:(?:the|our|my) |(?!(?:it|th\w+|s?he|we|you|I|\w+(?:one|body|thing))\b))"
-    r"(?P<thing>[\w -]{1,40}?) (?:(?:is|are) (?:(?:now|still|finally|again) )*(?:"
-    r"(?P<fails>broken|down|failing|red|offline|out of order)"
-    r"|fixed|repaired|up|back(?: up| online)?|working|passing|green|online)|works? (?:again|now))"
-    r"(?: (?:again|now))?(?P<where> (?:on|in|for) [\w -]{1,40})?\W*",
-    re.IGNORECASE,
-)
-"""Whether a thing works, without "on Mondays", but with "on main"."""
 _WORD: Final = re.compile(r"[^\s,;!?()\"]+")
 _ADVERB: Final = frozenset("now currently instead again anymore just recently actually new".split())
 _DECIDED: Final = re.compile(
@@ -179,24 +81,8 @@ _CAPITALS: Final = r"[A-Z][\w-]*(?: [A-Z][\w-]*){0,2}"
 _WIDER_PLACE: Final = re.compile(rf"(?:, {_CAPITALS}){{1,2}}\W*")
 _BEYOND_JOB: Final = re.compile(r" (?:at|in|with|for|on|from|of|by|to|who|that)\b.*")
 """What "a nurse at Charité" says besides the job."""
-_CLAUSE_JOINT: Final = re.compile(r"[,;:] | and (?=[Ii]\b|we\b|my\b|our\b|the\b)")
 _MOST_WORDS: Final = 5
 """Maximum words of a value in which two sentences differ."""
-
-
-class Reading(NamedTuple):
-    """A text as it is compared: who speaks, about whom, what is stated and denied."""
-
-    speaker: str
-    text: str
-    owner: str
-    statements: tuple[Statement, ...]
-    states: tuple[tuple[str, str], ...]
-    change: Change
-    ended: tuple[frozenset[str], ...]
-    """The stems of the text and of each clause in it that says outright that something ended."""
-    stems: frozenset[str]
-    is_one_sentence: bool
 
 
 class Conflict(NamedTuple):
@@ -210,71 +96,6 @@ class Conflict(NamedTuple):
     """The stems of the older text that the newer has another value for."""
 
 
-@lru_cache(maxsize=512)
-def read(text: str) -> Reading:
-    """Read a text."""
-    speaker, typed = speaker_and_text(text[:_JUDGED])
-    spoken = carefully_typed(typed)
-    parts = sentences(spoken)
-    label = f"{speaker}: " if speaker else ""
-    bare = said_behind_opening(spoken)
-    owner = _OWNER.match(bare)
-    named = ((owner["kin"] or owner["abroad"] or owner["name"]) if owner else "").lower()
-    # As it was typed: whether a value may be a name depends on the capitals of its author.
-    statements = tuple(stated for part in sentences(typed) for stated in _stated(label, part))
-    states = (state for part in parts for state in _states(said_behind_opening(part)))
-    ended = (
-        content_of(clause)
-        for clause in (spoken, *(piece for part in parts for piece in _CLAUSE_JOINT.split(part)))
-        if says_that_it_ended(clause)
-    )
-    change = change_of(spoken)
-    if change.is_beside and len(statements) == 1:
-        # "My second car", "the budget for the trip": a slot's name says nothing about its value.
-        rest = spoken.lower().replace(statements[0].attribute, "")
-        change = change._replace(is_beside=is_beside(rest), is_changed=is_changed(rest))
-    if len(parts) == 1 and (is_asking(spoken) or is_order(spoken)):
-        change = change._replace(is_guessed=True)
-    return Reading(
-        speaker="" if speaker.lower() in ("user", "the user") else speaker.lower(),
-        text=bare,
-        owner="" if named in _NOBODY else named,
-        statements=statements,
-        states=tuple(states),
-        change=change,
-        ended=tuple(words for words in ended if words),
-        stems=stems(_ELIDED.sub(r"\1e ", spoken)),
-        is_one_sentence=len(parts) == 1,
-    )
-
-
-def _states(sentence: str) -> Iterator[tuple[str, str]]:
-    """Yield the states that a sentence says somebody or something is in: of what, and which."""
-    for slot, values in _STATE.items():
-        for pattern, value in values:
-            if pattern.match(sentence):
-                yield slot, value
-    if match := _OF_THING.fullmatch(sentence):
-        thing = f"{match['thing']}{match['where'] or ''}".lower()
-        yield f"state of {thing}", "fails" if match["fails"] else "works"
-
-
-def _stated(label: str, sentence: str) -> Iterator[Statement]:
-    """Return what a sentence states, and what it states besides after "and" or a pause."""
-    if (whole := stated_in(label + sentence)) is not None:
-        yield whole
-    for clause in _CLAUSE_JOINT.split(sentence)[1:]:
-        if (part := stated_in(label + clause)) is not None:
-            yield part._replace(says_more=True)
-
-
-def people_of(text: str) -> frozenset[str]:
-    """Return whom a text is about, as far as it says: kin, and the name that it begins with."""
-    kin = {match[0].lower() for match in _ANY_KIN.finditer(text[:_JUDGED])}
-    owner = read(text).owner
-    return frozenset(kin | ({owner} - {"", "user", "the user"}))
-
-
 def conflict(new: Reading, old: Reading) -> Conflict | None:
     """Return how a new text conflicts with an older one, ``None`` if both can be true."""
     if new.speaker != old.speaker:
@@ -286,15 +107,10 @@ def conflict(new: Reading, old: Reading) -> Conflict | None:
     return _of_denial(new, old) or _of_correction(new, old)
 
 
-def content_of(text: str) -> frozenset[str]:
-    """Return the stems of a text, without those that say that it changes or is denied."""
-    return stems(_ELIDED.sub(r"\1e ", text)) - _SIGNS
-
-
 def says_alike(new: Reading, old: Reading) -> bool:
     """Return whether two texts say the same but for words such as "again"; neither is unsure."""
-    content = new.stems - _SIGNS
-    if not content or content != old.stems - _SIGNS:
+    content = new.stems - SIGNS
+    if not content or content != old.stems - SIGNS:
         return False
     is_certain = not (new.change.is_unreal or new.change.is_guessed or new.change.is_beside)
     is_same = (new.speaker, new.owner) == (old.speaker, old.owner)
@@ -369,7 +185,7 @@ def _of_states(new: Reading, old: Reading) -> Conflict | None:
     known_states = dict(old.states)
     for slot, state in dict(new.states).items():
         if known_states.get(slot, state) != state:
-            matches = (pattern.match(old.text) for pattern, _ in _STATE.get(slot, ()))
+            matches = (pattern.match(old.text) for pattern, _ in STATE_PATTERNS.get(slot, ()))
             words = next((stems(match[0]) for match in matches if match), old.stems)
             return Conflict(f"another {slot}", replaced=words)
     ended: tuple[str, ...] = ()
@@ -392,7 +208,7 @@ def words_of_statement(known: Statement, text: Reading) -> frozenset[str]:
     before, value, after = text.text.lower().partition(known.value.form)
     if not value:
         return content_of(f"{known.attribute} {known.value.form}")
-    lead = _CLAUSE_JOINT.split(text.text[: len(before)])[-1]
+    lead = CLAUSE_JOINT.split(text.text[: len(before)])[-1]
     where = _WIDER_PLACE.fullmatch(text.text[-len(after) :]) if after else None
     in_place = where[0] if where is not None and known.attribute == HOME else ""
     if known.attribute in (JOB, BEING):
@@ -406,6 +222,8 @@ def _of_frames(new: Reading, old: Reading) -> Conflict | None:
     is_then = new.change.is_changed and PAST.search(new.text) is not None
     if new.change.is_for_a_while or is_then or not (new.is_one_sentence and old.is_one_sentence):
         return None
+    if new.change.is_negated and old.change.is_negated and not new.change.corrects:
+        return None  # one may have left both Oslo and Rome
     values = _differing(_SINCE.sub("", new.text), old.text)
     if values is None:
         return None
@@ -488,7 +306,7 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
         is_same_owner = new.owner == old.owner or not stems(new.owner).isdisjoint(words)
         if is_same_owner and words not in others and _is_about(old, words, _SHARE):
             return Conflict("it is said to hold no longer")
-    content = new.stems - _SIGNS
+    content = new.stems - SIGNS
     if not content or new.change.is_negated == old.change.is_negated:
         return None
     is_same_owner = new.owner == old.owner
@@ -499,7 +317,7 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     if not is_same_owner or (is_but_once(new.text, old.text) and not new.change.corrects):
         return None
     common = len(content & old.stems)
-    is_all = common >= _SHARE * len(old.stems - _SIGNS)
+    is_all = common >= _SHARE * len(old.stems - SIGNS)
     if common == len(content) and (is_all or _is_listed(new, old, content)):
         return Conflict("the same is said and denied")
     return None
@@ -513,7 +331,7 @@ def _is_listed(new: Reading, old: Reading, content: frozenset[str]) -> bool:
 
 def denied_by(new: Reading, old: Reading) -> frozenset[str]:
     """Return the stems of what a text denies of an older one; none if it says something else."""
-    negated = (new.stems - _SIGNS,) if new.change.is_negated != old.change.is_negated else ()
+    negated = (new.stems - SIGNS,) if new.change.is_negated != old.change.is_negated else ()
     denied = new.change.denied or new.ended or negated
     # "I no longer ski, but I still skate": what has ended is in a clause, and in all of it.
     return frozenset().union(*(w for w in denied if not any(other < w for other in denied)))
@@ -523,7 +341,7 @@ def _is_about(old: Reading, words: frozenset[str], share: float) -> bool:
     """Return whether a text has that share of some words, in a clause that is about them."""
     if len(words & old.stems) < share * len(words):
         return False
-    for clause in (old.stems, *map(stems, _CLAUSE_JOINT.split(old.text))):
+    for clause in (old.stems, *map(stems, CLAUSE_JOINT.split(old.text))):
         common = len(words & clause)
         if common and common >= share * len(words) and len(clause) <= _MOST_BESIDE * common:
             return True
@@ -552,7 +370,7 @@ def _of_correction(new: Reading, old: Reading) -> Conflict | None:
     """Compare a text that corrects something with what it is most likely about."""
     if new.change.changes_mind and _DECIDED.search(old.text):
         return Conflict("minds were changed")
-    content = new.stems - _SIGNS
+    content = new.stems - SIGNS
     if not new.change.corrects or new.change.is_beside or new.owner != old.owner:
         return None
     return Conflict("it corrects something") if content and _is_about(old, content, 0.5) else None

@@ -19,13 +19,8 @@ from heapq import nlargest
 from typing import Final
 
 from agent_memory.extraction.decision_checks import DecisionChecks
-from agent_memory.extraction.rules.conflicts import (
-    Conflict,
-    Reading,
-    conflict,
-    read,
-    says_alike,
-)
+from agent_memory.extraction.rules.conflicts import Conflict, conflict, says_alike
+from agent_memory.extraction.rules.readings import Reading, read
 from agent_memory.extraction.rules.statements import (
     Statement,
     same_value,

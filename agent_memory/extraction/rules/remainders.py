@@ -10,16 +10,10 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from agent_memory.extraction.rules.conflicts import (
-    Reading,
-    conflict,
-    content_of,
-    denied_by,
-    read,
-    words_of_statement,
-)
+from agent_memory.extraction.rules.conflicts import conflict, denied_by, words_of_statement
 from agent_memory.extraction.rules.corrections import is_of_a_value_alone
 from agent_memory.extraction.rules.lists import joined_words, parts_of_list, without_member
+from agent_memory.extraction.rules.readings import Reading, content_of, read
 from agent_memory.extraction.rules.statements import speaker_and_text
 from agent_memory.extraction.rules.values import value_of
 from agent_memory.text.careful_typing import carefully_typed
