@@ -21,7 +21,7 @@ from page_client import PageClient, served
 from agent_memory import AgentMemory
 from agent_memory.integrations.ui import run as ui_run
 from agent_memory.integrations.ui.agents import MOST_OPEN
-from agent_memory.integrations.ui.handler import MOST_BODY_BYTES
+from agent_memory.integrations.ui.handler import AGENT_HEADER, MOST_BODY_BYTES
 from agent_memory.integrations.ui.server import MOST_CONNECTIONS
 
 SECRET = "the safe is behind the mirror"
@@ -187,6 +187,13 @@ def test_other_methods_are_refused(browser: PageClient, method: str) -> None:
     answer = browser.ask(method, "/api/memories")
     assert answer.status == 501
     assert answer.headers["Content-Type"].startswith("application/json")
+
+
+@pytest.mark.parametrize("agent_id", [" ", "../x", "a/b"])
+def test_an_id_that_no_agent_can_have_is_the_callers_error(
+    browser: PageClient, agent_id: str
+) -> None:
+    assert browser.get("/api/memories", {AGENT_HEADER: agent_id}).status == 400
 
 
 @pytest.mark.parametrize(

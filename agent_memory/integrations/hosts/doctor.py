@@ -215,22 +215,21 @@ class Examination:
     def _last(self, *, has_hooks: bool) -> dict[str, Any]:
         """Return when a hook last ran, recalled, captured, refused, dropped, and failed."""
         last: dict[str, Any] = dict.fromkeys(("ran", *_NOTED, "failed"))
-        failure = None
+        has_failed = False  # the last of all, as several hooks run within a second
         for entry in Journal(agent_folder(self._agent_id, self._root)).entries():
             last["ran"] = entry.get("at")
             for name in _NOTED:
                 if entry.get(name):
                     last[name] = entry.get("at")
-            failed = entry.get("outcome") in ("failed", "late")
-            failure = {name: entry.get(name) for name in ("at", "host", "event", "why")}
-            last["failed"] = failure if failed else last["failed"]
+            if has_failed := entry.get("outcome") in ("failed", "late"):
+                last["failed"] = {name: entry.get(name) for name in ("at", "host", "event", "why")}
         if has_hooks and last["ran"] is None:
             self._find(
                 "no hook has ever run in this project",
                 "start a session of the host here; if that does not help, see agent-memory"
                 " guide coding-agents",
             )
-        if last["failed"] and last["failed"]["at"] == last["ran"]:
+        if has_failed:
             self._find(
                 f"the last hook that ran failed: {last['failed']['why']}",
                 "see hooks/log.jsonl in the agent's folder",

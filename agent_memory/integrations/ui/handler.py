@@ -21,6 +21,7 @@ from agent_memory import (
     AgentNotFound,
     ConfigurationError,
     MemoryNotFound,
+    MissingAgentIdentity,
     PermissionDenied,
     StorageReadOnly,
     ValidationError,
@@ -54,6 +55,7 @@ _STATUSES: Final[tuple[tuple[type[AgentMemoryError], int], ...]] = (
     (StorageReadOnly, 403),
     (ValidationError, 400),
     (ConfigurationError, 400),
+    (MissingAgentIdentity, 400),
     (AgentMemoryError, 503),
 )
 

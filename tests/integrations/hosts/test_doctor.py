@@ -17,7 +17,7 @@ from places import read_only_drive
 from agent_memory import AgentMemory
 from agent_memory.cli import run
 from agent_memory.integrations.hosts import doctor as doctor_module
-from agent_memory.integrations.hosts.journal import agent_folder
+from agent_memory.integrations.hosts.journal import Journal, agent_folder
 from agent_memory.integrations.hosts.project import project_of
 from agent_memory.integrations.hosts.table import HOSTS
 from agent_memory.storage.sqlite.connection import opening
@@ -122,6 +122,20 @@ def test_what_never_ran_is_told(
     report = doctor(code=6)
     assert "failed: UnreadableInput" in problems(report)
     assert report["last"]["failed"]["event"] == "BeforeAgent"
+
+
+def test_a_failure_counts_until_the_next_hook_even_within_a_second(
+    root: Path, shop: Path, doctor: Doctor
+) -> None:
+    install(root, "gemini")
+    journal = Journal(agent_folder(project_of(str(shop)).agent_id, str(root)))
+    second = {"at": "2026-01-02T03:04:05Z", "host": "gemini", "event": "BeforeAgent"}
+    journal.append({**second, "outcome": "answered"})
+    journal.append({**second, "outcome": "failed", "why": "the disk is full"})
+    assert "failed: the disk is full" in problems(doctor(code=6))
+    journal.append({**second, "outcome": "answered"})
+    report = doctor(code=0)
+    assert report["last"]["failed"]["why"] == "the disk is full"
 
 
 def test_what_is_missing_or_gone_is_told(root: Path, shop: Path, doctor: Doctor) -> None:
