@@ -9,7 +9,7 @@ import pytest
 from conftest import Clock, database_of
 from page_client import PageClient, in_question, served
 
-from agent_memory import AgentMemory
+from agent_memory import AgentMemory, Memory
 
 
 @pytest.fixture
@@ -103,6 +103,46 @@ def test_each_change_is_in_the_history_and_can_be_undone(
         assert page.read(f"memory?id={memory_id}")["history"][0]["change_id"] == change_id
         assert page.post("undo", {"change_id": change_id}).data["change_ids"] == [change_id]
         assert state() == before
+
+
+def test_a_request_that_changed_nothing_offers_no_undo(
+    page: PageClient, memory: AgentMemory
+) -> None:
+    first, second, third = memory.store_many([{"content": f"fact {n}"} for n in range(3)])
+    memory.archive([first, second])
+    page_change = page.post("archive", {"ids": [first, third]}).data
+    for name, body in (
+        ("archive", {"ids": [first, second]}),
+        ("unarchive", {"id": memory.store("never archived")}),
+        ("update", {"id": first, "content": "fact 0"}),
+    ):
+        assert page.post(name, body).data["change_id"] is None, name
+    assert page.post("undo", page_change).data["memory_ids"] == [third]
+
+
+def test_an_undo_without_a_number_is_refused(page: PageClient, memory: AgentMemory) -> None:
+    memory_id = memory.store("one")
+    for body in ({}, {"chage_id": 1}, {"change_id": None}, {"whole": True}):
+        assert page.post("undo", body).status == 400
+    assert memory.get(memory_id) is not None
+
+
+def test_what_another_process_did_meanwhile_is_not_offered_to_be_undone(
+    page: PageClient, memory: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory_id = memory.store("one")
+    archive = AgentMemory.archive
+
+    def archive_and_be_overtaken(of: AgentMemory, ids: list[str]) -> list[Memory]:
+        archived = archive(of, ids)
+        memory.update(memory_id, content="two")
+        return archived
+
+    monkeypatch.setattr(AgentMemory, "archive", archive_and_be_overtaken)
+    change = page.post("archive", {"id": memory_id}).data
+    assert page.post("undo", change).data["verb"] == "archive"
+    after = memory.get(memory_id)
+    assert (after.content, after.archived) == ("two", False)  # type: ignore[union-attr]
 
 
 def test_an_edit_of_what_somebody_else_changed_is_refused(

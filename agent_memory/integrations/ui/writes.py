@@ -5,13 +5,15 @@ Its answer has the number of the change, if there is one: the page offers to und
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from itertools import takewhile
 from typing import Any, Final
 
 from agent_memory import (
     AgentMemory,
     CheckReport,
     Duplicate,
+    HistoryEntry,
     Memory,
     MemoryNotFound,
     Promotion,
@@ -32,9 +34,9 @@ def update(memory: AgentMemory, body: Body) -> dict[str, Any]:
     changes = {name: body[name] for name in _EDITABLE if name in body}
     if not changes:
         raise ValidationError.of("changes", f"give one of {', '.join(_EDITABLE)}", "")
-    version = body.get("version")
-    changed = memory.update(memory_id, if_version=version, **changes)
-    return {"version": changed.version, **_change(memory, memory_id)}
+    since = _last_change(memory)
+    changed = memory.update(memory_id, if_version=body.get("version"), **changes)
+    return {"version": changed.version, **_own_change(memory, [memory_id], since=since)}
 
 
 def note_duplicates(memory: AgentMemory) -> None:
@@ -54,22 +56,25 @@ def open_agent(memory: AgentMemory, _: Body) -> dict[str, Any]:
 def archive(memory: AgentMemory, body: Body) -> dict[str, Any]:
     """Archive a memory, or the ``ids`` of several."""
     ids = _ids_of(body, "ids") if "ids" in body else [text_of(body, "id")]
+    since = _last_change(memory)
     memory.archive(ids)
-    return _change(memory, ids[0], whole=True)
+    return _own_change(memory, ids, since=since, whole=True)
 
 
 def unarchive(memory: AgentMemory, body: Body) -> dict[str, Any]:
     """Bring a memory back from the archive."""
     memory_id = text_of(body, "id")
+    since = _last_change(memory)
     memory.unarchive(memory_id)
-    return _change(memory, memory_id)
+    return _own_change(memory, [memory_id], since=since)
 
 
 def forget(memory: AgentMemory, body: Body) -> dict[str, Any]:
     """Delete a memory; it stays in the history."""
     memory_id = text_of(body, "id")
+    since = _last_change(memory)
     memory.delete(memory_id)
-    return _change(memory, memory_id)
+    return _own_change(memory, [memory_id], since=since)
 
 
 def promote(memory: AgentMemory, body: Body) -> Promotion:
@@ -89,7 +94,8 @@ def undo(memory: AgentMemory, body: Body) -> Undone:
     """
     if "review_id" in body:
         return memory.undo(review_id=_number_of(body, "review_id"))
-    undone = memory.undo(body.get("change_id"), whole=body.get("whole") is True)
+    # Without a number, `undo` would take back what was done last, by whomever.
+    undone = memory.undo(_number_of(body, "change_id"), whole=body.get("whole") is True)
     note_duplicates(memory)
     return undone
 
@@ -105,7 +111,9 @@ def erase(memory: AgentMemory, body: Body) -> dict[str, Any]:
 
 def approve(memory: AgentMemory, body: Body) -> dict[str, Any]:
     """Forget a memory under review."""
-    return _change(memory, memory.approve(_number_of(body, "review_id")).id)
+    since = _last_change(memory)
+    approved = memory.approve(_number_of(body, "review_id"))
+    return _own_change(memory, [approved.id], since=since)
 
 
 def dismiss(memory: AgentMemory, body: Body) -> Review:
@@ -123,8 +131,9 @@ def merge(memory: AgentMemory, body: Body) -> dict[str, Any]:
     if not same.issuperset(others):
         message = f"must be duplicates of {keep}: reload the page"
         raise ValidationError.of("others", message, others)
+    since = _last_change(memory)
     memory.merge(keep, others)
-    return {"forgotten": others, **_change(memory, others[0], whole=True)}
+    return {"forgotten": others, **_own_change(memory, others, since=since, whole=True)}
 
 
 def _same_as(memory: AgentMemory, kept: Memory) -> list[Duplicate]:
@@ -177,7 +186,28 @@ def _ids_of(body: Body, name: str) -> list[str]:
     return list(value)
 
 
-def _change(memory: AgentMemory, memory_id: str, *, whole: bool = False) -> dict[str, Any]:
-    """Return the number of the change, and whether undoing it takes along what was done with it."""
-    (last,) = memory.history(memory_id, limit=1)
-    return {"change_id": last.change_id, "whole": whole}
+def _last_change(memory: AgentMemory) -> int:
+    return next((entry.change_id for entry in memory.history(limit=1)), 0)
+
+
+def _own_change(
+    memory: AgentMemory, memory_ids: Collection[str], *, since: int, whole: bool = False
+) -> dict[str, Any]:
+    """Return the number of the change just made, and whether to undo what was done with it.
+
+    The number is ``None`` if nothing changed. The memory's last change may be older, or somebody
+    else's: bringing back a memory that was not archived offered to undo its ADD.
+    """
+    for entry in _changes_since(memory, since):
+        if entry.memory_id in memory_ids and entry.session_id == memory.session_id:
+            return {"change_id": entry.change_id, "whole": whole}
+    return {"change_id": None, "whole": whole}
+
+
+def _changes_since(memory: AgentMemory, since: int) -> Iterator[HistoryEntry]:
+    before: int | None = None
+    while entries := memory.history(limit=100, before=before):
+        yield from takewhile(lambda entry: entry.change_id > since, entries)
+        before = entries[-1].change_id
+        if before <= since:
+            return
