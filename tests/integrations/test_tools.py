@@ -487,6 +487,51 @@ def test_the_graph_is_seen_whole_near_and_between(memory: AgentMemory, tools: Me
     assert "Nobody" in nobody["message"]
 
 
+def test_the_graphs_of_several_users_are_told_apart(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    for user, city in (("ann", "Oslo"), ("ben", "Rome")):
+        memory.session({"user_id": user}).graph.add("I", "live in", city)
+    names = [each["name"] for each in data(tools, "memory_graph")["names"]]
+    assert names == ["ann", "Oslo", "ben", "Rome"]
+    edges = graph(tools, name="USER_ID")["relationships"]
+    assert [(each["source"], each["target"]) for each in edges] == [
+        ("ann", "Oslo"),
+        ("ben", "Rome"),
+    ]
+    assert [each["name"] for each in graph(tools, name="ben")["names"]] == ["Rome"]
+    assert [each["name"] for each in graph(tools, name="Oslo")["names"]] == ["ann"]
+    assert [each["name"] for each in graph(tools, name="Oslo", to="ann")["names"]] == [
+        "Oslo",
+        "ann",
+    ]
+
+
+def test_what_can_be_done_about_a_part_is_told_by_the_tools_names(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    told(tools, "I keep bees and geese with Ivo.")
+    told(tools, "I no longer keep geese.")
+    (review,) = memory.reviews()
+    for cause in ("only a part", "has changed since"):
+        message = error(tools, "memory_resolve", review_id=1, still_true=False)["message"]
+        assert cause in message
+        assert message.endswith(
+            ": memory_update or memory_forget it, or call this with still_true: true"
+        )
+        memory.update(review.memory_id, content="I keep bees, and had geese with Ivo.")
+    data(tools, "memory_resolve", review_id=1, still_true=True)
+    assert memory.reviews() == []
+
+
+def test_that_something_ended_which_was_not_known_is_no_problem(
+    memory: AgentMemory,
+) -> None:
+    for tools in (MemoryTools(memory), MemoryTools(memory.session({"user_id": "ann"}))):
+        told(tools, "I moved to Paris last week.")
+        assert "problems" not in told(tools, "I no longer live in Paris, I moved to Rome.")
+
+
 def test_unknown_memories_are_told_with_where_the_ids_are(tools: MemoryTools) -> None:
     for name in ("memory_get", "memory_promote", "memory_forget"):
         found = error(tools, name, memory_id="mem-unknown")

@@ -58,4 +58,7 @@ def message_for_model(error: AgentMemoryError) -> str:
         return (
             f"{error.without_details()}; memory_forget makes room: ask the user what may be deleted"
         )
-    return _FOR_THE_USER.get(type(error)) or str(error)
+    message = _FOR_THE_USER.get(type(error)) or str(error)
+    cause, _, advice = message.rpartition(": ")
+    own = "memory_update or memory_forget it, or call this with still_true: true"
+    return f"{cause}: {own}" if "dismiss the review" in advice else message

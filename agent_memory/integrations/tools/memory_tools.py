@@ -331,13 +331,14 @@ class MemoryTools:
                 raise ValidationError.of("name", message, name)
         if request.name is None:
             entities = graph.entities(limit=MOST_ENTITIES + 1)
-            names = [_sparse({"name": each.name, "type": each.type}) for each in entities]
+            named = [each.for_display() for each in entities]
+            names = [_sparse({"name": each.name, "type": each.type}) for each in named]
             return _shown_graph(names)
         if request.to is not None:
-            way = graph.path(request.name, request.to)
+            way = graph.path(request.name, request.to).for_display()
             edges, names = way.edges, [{"name": name} for name in way.names]
         else:
-            near = graph.neighbours(request.name, request.depth)
+            near = graph.neighbours(request.name, request.depth).for_display()
             edges = near.edges
             names = [
                 _sparse({"name": each.name, "type": each.type, "distance": each.distance})

@@ -461,8 +461,10 @@ def follow(
 ) -> list[str]:
     """Apply the graph updates of a decision; return what was refused, in words.
 
-    A relationship that only this memory stated, and no longer does, is closed. With
-    ``is_confidential`` the result depends only on the memories of its run.
+    That something ended which does not hold is no problem: "I no longer live in Paris" ends what
+    may have ended already, or was never stated. A relationship that only this memory stated, and no
+    longer does, is closed. With ``is_confidential`` the result depends only on the memories of its
+    run.
     """
     if decision.graph is None or decision.memory is None or outcome.memory_id is None:
         return []
@@ -486,7 +488,8 @@ def follow(
             of_run = engine.graph.edges(moment._replace(run_id=memory.run_id))
             for edge in _unsaid(of_run, stated, outcome.memory_id):
                 graph.stop_saying(edge, memory.timestamp)
-    return [f"graph: {change.note}" for change in changes if change.refused and change.note]
+    refused = (change.note for change in changes if change.refused)
+    return [f"graph: {note}" for note in refused if note not in (None, NOTHING_HOLDS)]
 
 
 def forget_part(engine: Engine, memory: Memory, text: str, *, now: datetime) -> None:
