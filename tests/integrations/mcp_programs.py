@@ -87,7 +87,7 @@ class RawServer:
             stderr=subprocess.PIPE,
             env={**os.environ, **ENVIRONMENT},
         )
-        self._last = 0
+        self.last = 0
 
     def ask(self, method: str, **params: Any) -> dict[str, Any]:
         """Send a request and return the answer to it."""
@@ -103,10 +103,20 @@ class RawServer:
 
     def send(self, method: str, **params: Any) -> None:
         """Send a request."""
-        self._last += 1
-        message = {"jsonrpc": "2.0", "id": self._last, "method": method, "params": params}
+        self.last += 1
+        self._write({"id": self.last, "method": method, "params": params})
+
+    def notify(self, method: str, **params: Any) -> None:
+        """Send a notification."""
+        self._write({"method": method, "params": params})
+
+    def answer(self, request_id: str, result: dict[str, Any]) -> None:
+        """Answer a request of the server."""
+        self._write({"id": request_id, "result": result})
+
+    def _write(self, message: dict[str, Any]) -> None:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self.process.stdin.flush()
 
     def read(self) -> dict[str, Any]:

@@ -255,6 +255,76 @@ def test_without_elicitation_the_model_gives_the_answer(
         connected(target_of(transport, root, stack), use, mode)
 
 
+class AskingClient:
+    """A client that can ask its user, who answers nothing, and called for answers all the same."""
+
+    def __init__(self, server: RawServer, calls: int) -> None:
+        self.server = server
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}}
+        server.ask("initialize", **hello, clientInfo={"name": "x", "version": "1"})
+        self.calls = [self.call() for _ in range(calls)]
+        self.messages = [server.read() for _ in range(calls)]
+
+    def call(self) -> int:
+        """Call for an answer, and return the number of the call."""
+        self.server.send("tools/call", name="memory_resolve", arguments={"review_id": 1})
+        return self.server.last
+
+    @property
+    def questions(self) -> list[dict[str, Any]]:
+        return [each for each in self.messages if each.get("method") == "elicitation/create"]
+
+
+@pytest.mark.usefixtures("questioned")
+def test_open_questions_keep_nobody_else_waiting(root: Path) -> None:
+    with RawServer(root) as server:
+        client = AskingClient(server, 20)
+        assert len(client.questions) == 4
+        others = [each["result"] for each in client.messages if "result" in each]
+        assert len(others) == 16
+        assert all(each["isError"] and "still_true" in str(each["content"]) for each in others)
+        assert server.ask("ping")["result"] == {}
+        assert server.call("memory_search", query="Oslo")["total_found"] > 0
+        # An answer makes room for the next question.
+        answer = {"action": "accept", "content": {"still_true": True}}
+        server.answer(client.questions[0]["id"], answer)
+        assert "result" in server.read()
+        code, _, err = server.end()
+    assert (code, err) == (0, "")
+
+
+@pytest.mark.usefixtures("questioned")
+def test_a_call_that_is_cancelled_waits_for_no_answer(root: Path) -> None:
+    with RawServer(root) as server:
+        client = AskingClient(server, 4)
+        assert len(client.questions) == 4
+        for number in client.calls:
+            server.notify("notifications/cancelled", requestId=number)
+        for question in client.questions:  # too late, and nobody waits for it
+            server.answer(question["id"], {"action": "cancel"})
+        assert server.ask("ping")["result"] == {}
+        while "method" not in (message := _called_again(client)):
+            assert "still_true" in str(message)  # a thread that was woken has not ended yet
+        code, out, err = server.end()
+    assert (code, err) == (0, "")
+    assert len(out.splitlines()) == 1
+
+
+def _called_again(client: AskingClient) -> dict[str, Any]:
+    client.call()
+    return client.server.read()
+
+
+@pytest.mark.usefixtures("questioned")
+def test_nothing_is_asked_of_a_client_that_is_gone(root: Path) -> None:
+    with RawServer(root) as server:
+        AskingClient(server, 4)
+        for _ in range(40):
+            server.send("tools/call", name="memory_resolve", arguments={"review_id": 1})
+        code, _, err = server.end()
+    assert (code, err) == (0, "")
+
+
 @pytest.mark.usefixtures("questioned")
 def test_a_client_that_goes_while_its_user_is_asked_ends_the_server(root: Path) -> None:
     with RawServer(root) as server:

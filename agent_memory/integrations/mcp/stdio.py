@@ -35,6 +35,8 @@ _MOST_WAITING: Final = 64
 _ROOTS_SECONDS: Final = 10
 _QUESTION_SECONDS: Final = 600
 """How long a client, and the user whom it asks, have to answer."""
+_MOST_QUESTIONS: Final = 4
+"""Questions to the user that may be open: each keeps a thread waiting."""
 
 
 def serve_stdio(server: AnyServer) -> None:
@@ -44,6 +46,9 @@ def serve_stdio(server: AnyServer) -> None:
     """
     with _claimed_streams() as (incoming, outgoing):
         Conversation(server, incoming, outgoing).serve()
+
+
+_Question = Future[Mapping[str, Any]]
 
 
 class Conversation:
@@ -58,7 +63,11 @@ class Conversation:
         self._cancelled: set[RequestId] = set()
         self._unanswered: set[RequestId] = set()
         self._client = Client()
-        self._questions: dict[RequestId, Future[Mapping[str, Any]]] = {}
+        self._questions: dict[RequestId, _Question] = {}
+        """By their own number; and in ``_asking`` by the request that waits for the answer."""
+        self._asking: dict[RequestId, _Question] = {}
+        self._room_to_ask = threading.BoundedSemaphore(_MOST_QUESTIONS)
+        self._has_ended = False
         self._numbers = count(1)
 
     def serve(self) -> None:
@@ -95,8 +104,10 @@ class Conversation:
             return
         if isinstance(message, Answer):
             question = self._questions.pop(message.id, None)
-            if question is not None:
+            if question is not None and not question.cancelled():
                 question.set_result(message.result or {})
+        elif isinstance(message, Request) and message.method == "ping":
+            self._send(answer(self._server, message))  # whatever keeps the threads busy
         elif isinstance(message, Request):
             if message.method == "initialize":
                 self._client = Client(mapping_of(message.params.get("capabilities")))
@@ -106,9 +117,13 @@ class Conversation:
         elif message is not None and message.method == "notifications/initialized":
             pool.submit(getattr, agent_memory, "AgentMemory")  # imported early: it takes 0.2 s
         elif message is not None and message.method == "notifications/cancelled":
-            named = message.params.get("requestId")
-            if isinstance(named, str | int) and named in self._unanswered:
-                self._cancelled.add(named)
+            self._cancel(message.params.get("requestId"))
+
+    def _cancel(self, request_id: object) -> None:
+        if isinstance(request_id, str | int) and request_id in self._unanswered:
+            self._cancelled.add(request_id)
+            if (question := self._asking.get(request_id)) is not None:
+                question.cancel()
 
     def _answer(self, request: Request) -> None:
         """Answer a request, unless it was cancelled meanwhile."""
@@ -129,23 +144,39 @@ class Conversation:
             try:
                 return answer(self._server, request, client)
             except AnswersNeeded as needed:
-                answers = {key: self._ask(key, asked) for key, asked in needed.requests.items()}
-                client = replace(client, answers={**client.answers, **answers})
+                ((key, asked),) = needed.requests.items()
+                if key == ROOTS:
+                    reply = self._ask(request.id, asked, seconds=_ROOTS_SECONDS)
+                elif self._room_to_ask.acquire(blocking=False):
+                    try:
+                        reply = self._ask(request.id, asked, seconds=_QUESTION_SECONDS)
+                    finally:
+                        self._room_to_ask.release()
+                else:  # as for a client that cannot ask its user
+                    client = replace(client, capabilities={ROOTS: client.capabilities.get(ROOTS)})
+                    continue
+                client = replace(client, answers={**client.answers, key: reply})
 
-    def _ask(self, key: str, asked: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the client's answer; empty if there is none, or none in time."""
+    def _ask(
+        self, request_id: RequestId, asked: Mapping[str, Any], *, seconds: float
+    ) -> Mapping[str, Any]:
+        """Return the client's answer; empty if there is none, none in time, or no more need."""
         number = f"agent-memory-{next(self._numbers)}"
-        question = self._questions[number] = Future()
-        self._send({"jsonrpc": "2.0", "id": number, **asked})
+        question = self._questions[number] = self._asking[request_id] = _Question()
         try:
-            return question.result(_ROOTS_SECONDS if key == ROOTS else _QUESTION_SECONDS)
+            if self._has_ended or request_id in self._cancelled:  # before it could be woken
+                return {}
+            self._send({"jsonrpc": "2.0", "id": number, **asked})
+            return question.result(seconds)
         except (TimeoutError, CancelledError):
             return {}
         finally:
+            self._asking.pop(request_id, None)
             self._questions.pop(number, None)
 
     def _expect_no_answers(self) -> None:
-        """Stop waiting for answers from a client that is gone."""
+        """Stop waiting for answers from a client that is gone, and ask it nothing more."""
+        self._has_ended = True
         for question in list(self._questions.values()):
             question.cancel()
 
