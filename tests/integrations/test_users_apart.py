@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from anthropic.lib.tools import ToolError
 
 from agent_memory import AgentMemory, InvalidSession, SessionMemory
 from agent_memory.integrations.anthropic_memory.commands import Commands
@@ -143,6 +144,13 @@ def test_anthropics_files_of_two_users_have_the_same_paths(
     run(ann, "str_replace", path=path, old_str="green", new_str="black")
     assert "black tea" in run(ann, "view", path=path, view_range=None)
     assert SECRET in run(ben, "view", path=path, view_range=None)
+    whole = Commands(memory)
+    assert path not in whole.run("view", SimpleNamespace(path="/memories", view_range=None))
+    whole.run("create", SimpleNamespace(path=path, file_text="of nobody"))
+    whole.run("delete", SimpleNamespace(path=path))
+    with pytest.raises(ToolError, match="does not exist"):
+        whole.run("delete", SimpleNamespace(path=path))
+    whole.run("clear_all_memory", SimpleNamespace())
     run(ben, "clear_all_memory")
     assert "black tea" in run(ann, "view", path=path, view_range=None)
     assert {found.user_id for found in memory.list_recent()} == {ANN}

@@ -51,6 +51,7 @@ class Files:
 
     def __init__(self, memory: MemoryOrSession) -> None:
         self._memory = memory
+        self._prefix = f"{memory.id_prefix}anthropic-"
 
     # Reading ----------------------------------------------------------------------------------
 
@@ -67,7 +68,7 @@ class Files:
         Files of the same name in different sessions have different ids.
         """
         digest = hashlib.sha256(place.encode()).hexdigest()[:32]
-        return f"{self._memory.id_prefix}anthropic-{digest}"
+        return f"{self._prefix}{digest}"
 
     def under(self, place: str) -> list[File]:
         """Return the files in a directory and its subdirectories."""
@@ -81,10 +82,14 @@ class Files:
         return self._where({"in": list(places)})
 
     def _where(self, condition: dict[str, Any]) -> list[File]:
-        """Return the files whose path meets a condition; archived ones too: they still exist."""
+        """Return the files whose path meets a condition; archived ones too: they still exist.
+
+        Without those of sessions, if these are of a whole memory: several may have the same path.
+        """
         filters = {"custom_filters": {_PATH: condition}, "archived": None}
         rows = self._memory.list_recent(_ALL, filters=filters)
-        return [file for memory in rows if (file := _file_of(memory))]
+        own = (memory for memory in rows if memory.id.startswith(self._prefix))
+        return [file for memory in own if (file := _file_of(memory))]
 
     # Writing ----------------------------------------------------------------------------------
 
