@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory import AgentMemory
+from agent_memory.errors import StorageUntrusted
 
 LOADS = "import sqlite3, sys; sys.exit(not hasattr(sqlite3.Connection, 'enable_load_extension'))"
 SECONDS = 30
@@ -112,6 +114,42 @@ def test_a_dump_of_python_s_own_has_every_memory(path: Path) -> None:
     dumped = _sqlite_utils("dump", str(path))
     assert dumped.returncode == 0, dumped.stderr
     assert all(f"'Fact {number}'" in dumped.stdout for number in range(3))
+
+
+def test_an_index_that_sqlite_utils_makes_stops_no_store(tmp_path: Path) -> None:
+    """It quotes every name; that was taken for an expression, and the agent stored nothing more."""
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("Prefer tea", user_id="ann")
+    made = _sqlite_utils(
+        *("create-index", str(memory.path), "memories", "user_id", "--", "-timestamp"),
+        python=sys.executable,
+    )
+    assert made.returncode == 0, made.stderr
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("Prefer oolong", user_id="ann")
+        assert memory.check().problems == []
+    listed = _sqlite_utils("indexes", str(memory.path), python=sys.executable)
+    assert "idx_memories_user_id" in listed.stdout
+
+
+def test_triggers_that_sqlite_utils_makes_are_refused_with_the_way_to_drop_them(
+    tmp_path: Path,
+) -> None:
+    with AgentMemory("bob", root=tmp_path) as memory:
+        memory.store("Prefer tea")
+    made = _sqlite_utils(
+        *("enable-fts", str(memory.path), "memories", "content", "--create-triggers"),
+        python=sys.executable,
+    )
+    assert made.returncode == 0, made.stderr
+    with AgentMemory("bob", root=tmp_path) as memory:
+        with pytest.raises(StorageUntrusted, match="DROP TRIGGER memories_a") as refused:
+            memory.store("Prefer oolong")
+        advice = re.search(r"`sqlite3 \S+ '(.*?)'`", str(refused.value))
+        assert advice is not None
+        _sqlite_utils("query", str(memory.path), advice[1].split(";")[0], python=sys.executable)
+        with pytest.raises(StorageUntrusted, match="the trigger"):
+            memory.store("Prefer oolong")
 
 
 @needs_extensions

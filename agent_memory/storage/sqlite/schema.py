@@ -225,18 +225,24 @@ def vet(path: Path, version: int, rows: Sequence[Row]) -> Verdict:
         else "can be read, but nothing is written into it"
     )
     return Verdict(
-        f"{path} {fate}: {named}{more}. {_advice(version, faults)}",
+        f"{path} {fate}: {named}{more}. {_advice(path, version, faults)}",
         tuple(schema_check.temporary_views(shipped, faults)),
     )
 
 
-def _advice(version: int, faults: Sequence[schema_check.Fault]) -> str:
+def _advice(path: Path, version: int, faults: Sequence[schema_check.Fault]) -> str:
     if not all(fault.can_be_mended for fault in faults):
         return "Restore a backup, or import this file into a new memory"
+    import shlex  # noqa: PLC0415 - seldom used
+
+    is_foreign = all(fault.state == "foreign" for fault in faults)
+    removals = "; ".join(fault.removal for fault in faults[:_MOST_NAMED])
+    drop = f"`sqlite3 {shlex.quote(str(path))} '{removals}'`"
     if version < latest_version():
         advice = "Import this file into a new memory with `agent-memory import`"
-        is_foreign = all(fault.state == "foreign" for fault in faults)
-        return f"{advice}, or drop with `sqlite3` what you did not make" if is_foreign else advice
+        return f"{advice}, or drop what is not its own: {drop}" if is_foreign else advice
+    if is_foreign:
+        return f"If you made that, {drop} removes it; so does `check --repair`, after a backup"
     return "If you did not make that, `agent-memory check --repair` repairs it, after a backup"
 
 

@@ -2,7 +2,8 @@
 
 Triggers run with every write and views with every use, so those of a file are compared with the
 shipped migrations, letter by letter. An index on one of our tables can make every write fail if it
-is unique, or run any computation with each if it is on an expression. Other tables, indexes and
+is unique, or run any computation with each if it is on an expression or has one as its condition.
+One on columns, as `sqlite-utils create-index` makes it, runs nothing. Other tables, indexes and
 views do no harm: nothing of ours uses them.
 """
 
@@ -25,8 +26,16 @@ _ADDED: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (.+?);$", re.MULTILIN
 _NAME: Final = r"""(?:"(?:[^"]|"")*"|\[[^\]]*\]|`[^`]*`|'[^']*'|\w+)"""
 # Compiled only if a file has more than was shipped, which is rare.
 _INDEXED: Final = rf"(?i)CREATE (?:UNIQUE )?INDEX {_NAME}\s*ON\s*({_NAME})\s*\("
-_COLUMN: Final = r"\s*[a-z_]\w*(?:\s+(?:ASC|DESC))?\s*"
-_PLAIN_INDEX: Final = rf"(?i)CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)"
+_COLLATED: Final = r"(?:\s*\bCOLLATE\s+\"?(?:BINARY|NOCASE|RTRIM)\b\"?)?"
+_COLUMN: Final = rf"\s*{_NAME}{_COLLATED}(?:\s*\b(?:ASC|DESC))?\s*"
+_LITERAL: Final = r"(?:'(?:[^']|'')*'|[+-]?\d+(?:\.\d+)?\b|(?:NULL|TRUE|FALSE)\b)"
+_COMPARISON: Final = (
+    rf"\s*{_NAME}\s*(?:(?:=|==|!=|<>|<=?|>=?|\bIS(?:\s+NOT)?\b)\s*{_LITERAL}|\bNOT\s*NULL\b)\s*"
+)
+_CONDITION: Final = rf"\s*\bWHERE\b{_COMPARISON}(?:\b(?:AND|OR)\b{_COMPARISON})*"
+_PLAIN_INDEX: Final = (
+    rf"(?i)CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)(?:{_CONDITION})?"
+)
 _OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_", "embedding_cells_")
 """Prefixes of the names of vector index tables, which no migration creates."""
 # Code in a default would run with every write; a literal is not code. A literal of the wrong type
@@ -45,6 +54,8 @@ _PLAIN_COLUMNS: Final = rf"(?i:,\s*{_NAME}(?:\s+(?:{_PLAIN}))?\s*)*"
 _MARK: Final = r"(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]"
 """What shows where a definition ends; comments and strings are skipped."""
 _LONGEST: Final = 60
+_INDEX_PARTS: Final = ("config", "content", "data", "docsize", "idx")
+"""Ends of the names of the tables in which FTS5 keeps an index."""
 
 
 class Fault(NamedTuple):
@@ -63,6 +74,12 @@ class Fault(NamedTuple):
     def can_be_mended(self) -> bool:
         """Return whether it can be repaired without losing anything."""
         return self.kind != "table" or (self.state == "missing" and self.name not in IRREPLACEABLE)
+
+    @property
+    def removal(self) -> str:
+        """The SQL that removes it, short and safe to read in a message."""
+        is_plain = self.name.isascii() and self.name.isidentifier() and len(self.name) <= _LONGEST
+        return f"DROP {self.kind.upper()} {self.name if is_plain else '...'}"
 
     def __str__(self) -> str:
         name = self.name if self.name.isidentifier() else repr(self.name)
@@ -124,7 +141,7 @@ class ShippedSchema:
         return faults + [Fault(self._places[name][0], name, "missing") for name in missing]
 
     def _is_harmless_index(self, sql: str) -> bool:
-        """Return whether an index is ours, on a foreign table, or only on columns."""
+        """Return whether an index is ours, on a foreign table, or compares only columns."""
         if f"{sql};" in self._text or re.fullmatch(_PLAIN_INDEX, sql):
             return True
         table = re.match(_INDEXED, sql)
@@ -217,4 +234,7 @@ def restore_own(database: Database, shipped: ShippedSchema, faults: Iterable[Fau
     wanted = {(fault.kind, fault.name) for fault in ours if fault.name not in taken}
     for kind, name, sql in shipped.objects:  # in the order in which they need each other
         if (kind, name) in wanted:
+            # A `.clone` of a vacuumed file has these without the index, and they are in its way.
+            for part in _INDEX_PARTS if "USING fts5(" in sql else ():
+                database.run(f'DROP TABLE IF EXISTS main."{name}_{part}"')
             database.run(sql)

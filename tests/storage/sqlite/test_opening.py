@@ -263,6 +263,35 @@ def test_a_copy_of_rows_with_a_gap_finds_them_after_a_repair_as_the_guide_says(
 
 
 @pytest.mark.skipif(not shutil.which("sqlite3"), reason="no sqlite3 here")
+@pytest.mark.parametrize("erased", [False, True], ids=["vacuumed", "erased"])
+@pytest.mark.filterwarnings("ignore:.*others may read it")
+def test_a_clone_of_a_compacted_file_is_repaired(tmp_path: Path, erased: bool) -> None:
+    """The clone has the tables of each index without the index: `check --repair` mended nothing."""
+    path = tmp_path / "s.db"
+    with AgentMemory.open(path, agent_id="bob") as memory:
+        gone = memory.store("a mistake")
+        memory.store("the kestrel nests in the tower")
+        memory.migrate(embedder="wordllama")
+        if erased:
+            memory.erase([gone])
+    sql(path, "VACUUM")
+    copy = copied_as_sql(path, "clone")
+    names = sql(copy, "SELECT name FROM sqlite_schema").split()
+    assert "memory_index_data" in names
+    assert not {"memory_index", "embedding_index_1"} & set(names)
+    with AgentMemory.open(copy) as memory:
+        assert memory.check(repair=True).ok
+        assert memory.check().problems == []
+        assert [hit.memory.content for hit in memory.search("kestrel")] == [
+            "the kestrel nests in the tower"
+        ]
+        memory.store("and on")
+        assert len(memory.search("and on")) >= 1
+    names = sql(copy, "SELECT name FROM sqlite_schema").split()
+    assert {"memory_index", "memory_words", "embedding_index_1"} <= set(names)
+
+
+@pytest.mark.skipif(not shutil.which("sqlite3"), reason="no sqlite3 here")
 @pytest.mark.parametrize(
     ("statement", "error"),
     [
