@@ -294,7 +294,8 @@ def other_agent(location: object, agent_id: str, expected: str) -> Configuration
     """Return the error for a location that holds the memories of an agent other than expected."""
     return ConfigurationError(
         f"{location} holds the memories of agent {agent_id!r}, not of {expected!r}:"
-        f" use the agent id {agent_id!r}, or AgentMemory.open(path)"
+        f" if its folder was renamed, name it {agent_id!r} again, or open the file by its path,"
+        f" `--db {location}` in a shell, AgentMemory.open({str(location)!r}) in Python"
     )
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         str | Mapping[str, Any] | Message | Sequence[Mapping[str, Any] | Message] | Transcript
     )
 
+_ALL: Final = 2**62
 MIN_CONFIDENCE: Final = 0.6
 """A decision that is less sure than this deletes nothing: somebody is asked (``reviews``)."""
 
@@ -187,14 +188,17 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         user_id: str | None = None,
         run_id: str | None = None,
         filters: SearchFilters | Mapping[str, Any] | None = None,
-        limit: int = 100,
+        limit: int | None = None,
         offset: int = 0,
     ) -> list[Memory]:
-        """Return the memories of a scope, newest first; without a scope, all of them."""
+        """Return the memories of a scope, newest first; without a scope, all of them.
+
+        With ``limit`` at most so many, after the first ``offset``.
+        """
         scope = join_filters(filters, user_id=user_id, run_id=run_id)
-        limit = check_whole_number("limit", limit, lowest=1)
+        most = _ALL if limit is None else check_whole_number("limit", limit, lowest=1)
         offset = check_whole_number("offset", offset, lowest=0)
-        return self._store.recent(scope, limit=limit, offset=offset)
+        return self._store.recent(scope, limit=most, offset=offset)
 
     def delete_all(
         self,

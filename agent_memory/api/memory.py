@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 def list_agents(root: str | os.PathLike[str] | None = None) -> list[AgentSummary]:
     """List the agents under a root, by name, with a summary of each.
 
-    The root is a directory, or the address of a database. An agent whose file cannot be read is
-    listed with its ``problem``, and so is a folder of documented memories that were not imported
-    yet. Nothing is written.
+    The root is a directory, or the address of a database. An agent whose file cannot be read, or
+    holds the memories of another, is listed with its ``problem``, and so is a folder of documented
+    memories that were not imported yet. Nothing is written.
     """
     server = server_root(root)
     if server is not None:
@@ -53,7 +53,7 @@ def _summary(agent_id: str, address: Address) -> AgentSummary:
     if file is not None and not is_there(file):
         return summary.model_copy(update={"problem": import_advice(file)})
     try:
-        store = Store(address, agent_id=None, clock=now_utc, create=False, read_only=True)
+        store = Store(address, agent_id=agent_id, clock=now_utc, create=False, read_only=True)
         with contextlib.closing(store):
             info = store.info()
     except AgentMemoryError as error:

@@ -13,7 +13,7 @@ from agent_memory.api.plain_arguments import (
     check_query,
     check_whole_number,
 )
-from agent_memory.errors import ConfigurationError
+from agent_memory.errors import other_agent
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import MemoryExcerpt, SearchFilterValues, SearchResultValues
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
@@ -58,10 +58,7 @@ class MemoryReader(WithCheckedFlags):
         with contextlib.ExitStack() as opened:
             opened.callback(excerpts.close)
             if excerpts.agent_id != agent_id:
-                raise ConfigurationError(
-                    f"{address} holds the memories of agent {excerpts.agent_id!r}, not of"
-                    f" {agent_id!r}: use the agent id {excerpts.agent_id!r}"
-                )
+                raise other_agent(address, excerpts.agent_id, agent_id)
             if not excerpts.suffice(by_keyword=by_keyword):
                 return None
             tighten_folder(address.parent)

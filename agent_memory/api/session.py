@@ -148,11 +148,13 @@ class SessionMemory(WithCheckedFlags):
         self,
         *,
         filters: SearchFilters | Mapping[str, Any] | None = None,
-        limit: int = 100,
+        limit: int | None = None,
         offset: int = 0,
     ) -> list[Memory]:
-        """Return the memories of this session, newest first."""
-        return self.list_recent(limit, offset=offset, filters=filters)
+        """Return the memories of this session, newest first: all, or at most ``limit``."""
+        self._refuse_unless("read")
+        narrowed = self._narrowed(filters, {})
+        return self._memory.get_all(filters=narrowed, limit=limit, offset=offset)
 
     def list_recent(
         self,

@@ -164,7 +164,7 @@ class AgentInfo(AgentMetadata):
 
 
 class AgentSummary(Record, frozen=True):
-    """One line of the list of agents. ``problem`` says why a file could not be read.
+    """One line of the list of agents. ``problem`` says why a file cannot be used by its name.
 
     ``is_writable`` is false if this user may only read it.
     """

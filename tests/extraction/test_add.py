@@ -608,6 +608,20 @@ def test_a_scope_is_deleted_whole_and_comes_back(memory: AgentMemory) -> None:
         memory.delete_all()
 
 
+def test_all_are_all_however_many(memory: AgentMemory) -> None:
+    """It returned the newest 100, and nothing showed that there are more."""
+    ids = memory.store_many(
+        [{"content": f"Fact {number}", "user_id": "ann"} for number in range(120)]
+    )
+    assert [it.id for it in memory.get_all()] == ids[::-1]
+    assert [it.id for it in memory.get_all(limit=2, offset=1)] == ids[-2:-4:-1]
+    session = memory.session({"user_id": "ann"})
+    assert [it.id for it in session.get_all()] == ids[::-1]
+    assert [it.id for it in session.get_all(limit=2, offset=118)] == ids[1::-1]
+    with pytest.raises(ValidationError, match="limit"):
+        memory.get_all(limit=0)
+
+
 def test_a_reset_asks_for_the_name_and_can_be_undone(memory: AgentMemory) -> None:
     memory.store("one")
     memory.archive(memory.store("two"))

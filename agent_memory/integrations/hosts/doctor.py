@@ -302,9 +302,9 @@ class Examination:
                 info, report = memory.info(), _checked(memory)
                 results = memory.search(_QUESTION, 1, count_accesses=False)
         except AgentMemoryError as error:
-            self._find(
-                f"the memory cannot be opened: {error}", f"run {self._command} check for more"
-            )
+            needs_choice = isinstance(error, ConfigurationError)  # `check` opens it no more
+            advice = "do what that says" if needs_choice else f"run {self._command} check for more"
+            self._find(f"the memory cannot be opened: {error}", advice)
             is_damaged = isinstance(error, StorageCorrupt | NotAMemoryFile)
             sound = False if is_damaged else None
             return {"memory_count": None, "sound": sound, "embedder": None}

@@ -16,12 +16,14 @@ from pathlib import Path
 
 import places
 import pytest
+from conftest import Cli
 from places import NOBODY, finished, started
 from reads import contents
 
 from agent_memory import (
     AgentMemory,
     ConfigurationError,
+    MemoryReader,
     MigrationError,
     NewerSchema,
     NotAMemoryFile,
@@ -135,6 +137,29 @@ def test_an_agent_directory_that_is_a_link_is_refused_and_not_listed(root: Path)
     with pytest.raises(StorageUnavailable, match="symbolic link"):
         AgentMemory("eve", root=root)
     assert [agent.agent_id for agent in AgentMemory.agents(root)] == ["bob"]
+
+
+def test_a_renamed_folder_is_refused_with_ways_that_lead_to_its_memories(
+    root: Path, cli: Cli
+) -> None:
+    """The advice was to use the former agent id, which made a second, empty memory."""
+    with AgentMemory("mm", root=root) as memory:
+        memory.store("Prefer tea")
+    path = (root / "mm").rename(root / "nn") / "memories.db"
+    (listed,) = AgentMemory.agents(root)
+    assert listed.problem is not None
+    assert "of agent 'mm', not of 'nn'" in listed.problem
+    for refuse in (AgentMemory, MemoryReader.open):
+        with pytest.raises(ConfigurationError, match=r"name it 'mm' again") as refused:
+            refuse("nn", root=root)  # type: ignore[operator]
+        assert f"AgentMemory.open({str(path)!r})" in str(refused.value)
+        assert f"--db {path}`" in str(refused.value)
+    for command in ("recent", "store more", "check", "info"):
+        ran = cli("--agent", "nn", *command.split())
+        assert (ran.code, f"`--db {path}`" in ran.err) == (4, True), ran.err
+    assert "do what that says" in cli("--agent", "nn", "doctor").out
+    assert "Prefer tea" in cli("--db", str(path), "recent").out
+    assert [it.name for it in root.iterdir() if it.is_dir()] == ["nn"]
 
 
 FOREIGN = """
