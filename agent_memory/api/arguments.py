@@ -20,7 +20,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.record import Model, validate_model
 from agent_memory.models.safety import SecretPolicy
 from agent_memory.models.search import SearchFilters
-from agent_memory.models.times import parse_point, to_utc
+from agent_memory.models.times import format_briefly, parse_point, to_utc
 from agent_memory.runtime.files import is_there
 
 Clock = Callable[[], datetime]
@@ -130,6 +130,9 @@ def parse_date_range(
         return None
     start = None if since is None else parse_moment("since", since, now=now)
     end = None if until is None else parse_moment("until", until, now=now, ends=True)
+    if start and end and start > end:
+        message = f"{format_briefly(start)} is after until, {format_briefly(end)}: swap the two"
+        raise ValidationError.of("since", message, since)
     return {"start": start, "end": end}
 
 

@@ -34,7 +34,7 @@ from agent_memory.cli.plain_reads import Answer, asked
 from agent_memory.cli.tables import FORMS
 from agent_memory.integrations.hosts.journal import agent_folder, is_anything_heard
 from agent_memory.models.limits import EMBEDDER_VARIABLE
-from agent_memory.models.times import parse_point
+from agent_memory.models.times import format_briefly, parse_point
 from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.files import is_there
 from agent_memory.runtime.paths import (
@@ -509,6 +509,9 @@ def are_defaults(options: Mapping[str, Any]) -> bool:
 def filters_of(options: dict[str, Any]) -> dict[str, Any]:
     """Remove the filter options from a command's options; return them for ``SearchFilters``."""
     since, until = options.pop("since"), options.pop("until")
+    if since and until and since > until:
+        message = f"--since {format_briefly(since)} is after --until {format_briefly(until)}"
+        raise ValidationError(f"{message}: swap the two")
     filters = {
         "date_range": {"start": since, "end": until} if since or until else None,
         "category": list(options.pop("categories")) or None,

@@ -9,7 +9,7 @@ from agent_memory.models.enums import Importance, MatchType, MemoryKind, MemoryT
 from agent_memory.models.field_types import Tags, Text, UtcDatetime, UtcEnd, UtcStart
 from agent_memory.models.memory import Memory
 from agent_memory.models.record import Record
-from agent_memory.models.times import format_time
+from agent_memory.models.times import format_briefly
 
 
 class DateRange(Record, extra="forbid", frozen=True):
@@ -21,7 +21,7 @@ class DateRange(Record, extra="forbid", frozen=True):
     @model_validator(mode="after")
     def _ends_after_it_starts(self) -> "DateRange":
         if self.start is not None and self.end is not None and self.start > self.end:
-            start, end = format_time(self.start), format_time(self.end)
+            start, end = format_briefly(self.start), format_briefly(self.end)
             raise ValueError(f"no memory can be from {start} on and until {end}: swap the two")
         return self
 

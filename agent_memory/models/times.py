@@ -16,7 +16,7 @@ NEWEST_TIME = datetime(9999, 12, 30, tzinfo=UTC)
 _TIME: Final = re.compile(r"[\dW-]{7,10}(?:[Tt ][\d:.,]+ ?(?:[Zz]|[+-][\d:.]+)?)?")
 """A date, optionally with a time after a T or a space. Python accepts any separator, so that it
 takes 20 digits for a time."""
-_AGO: Final = re.compile(r"(\d{1,6})\s*([hdw])")
+_AGO: Final = re.compile(r"(\d{1,6})\s*(?:([hdw])|(hour|day|week)s?)(?:\s+ago)?")
 _UNITS: Final = {"h": "hours", "d": "days", "w": "weeks"}
 _DAYS: Final = {"today": 0, "yesterday": 1}
 
@@ -75,15 +75,17 @@ def parse_end(text: str) -> datetime:
 
 
 def parse_point(text: str, *, ends: bool = False, now: datetime | None = None) -> datetime:
-    """Parse a time as people write it: ISO 8601, ``12h``, ``7d`` or ``2w`` ago, ``yesterday``.
+    """Parse a time as people write it: ISO 8601, ``12h``, ``7d``, ``2w ago``, ``yesterday``.
 
-    ``today`` and ``yesterday`` are days in UTC. A day is its first moment, or its last if the time
-    ``ends`` a range. Raises a ``ValueError`` that quotes the text.
+    A unit may be written out, as in ``3 days ago``, and "ago" left out. ``today`` and ``yesterday``
+    are days in UTC. A day is its first moment, or its last if the time ``ends`` a range. Raises a
+    ``ValueError`` that quotes the text.
     """
     now = now or now_utc()
     word = text.strip().lower()
     if match := _AGO.fullmatch(word):
-        return shifted(now, -timedelta(**{_UNITS[match[2]]: int(match[1])}))
+        unit = _UNITS[match[2] or match[3][0]]
+        return shifted(now, -timedelta(**{unit: int(match[1])}))
     if word in _DAYS:
         text = str(shifted(now, -timedelta(days=_DAYS[word])).date())
     try:

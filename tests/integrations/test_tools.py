@@ -220,7 +220,7 @@ def test_a_field_that_says_nothing_is_left_out(tools: MemoryTools, nothing: str 
     assert graph(tools, name=nothing, to=nothing) == {"names": []}
 
 
-@pytest.mark.parametrize("since", [7, 7.5, True, "soon", "7 days", "30m"])
+@pytest.mark.parametrize("since", [7, 7.5, True, "soon", "7 months", "30m"])
 def test_what_is_no_time_is_told_with_what_is(tools: MemoryTools, since: object) -> None:
     found = error(tools, "memory_search", query="x", since=since)
     assert "12h, 7d, 2w" in found["message"]
@@ -251,8 +251,14 @@ def test_how_long_ago_is_a_time_too(root: Path) -> None:
     with AgentMemory("bob", root=root) as memory:
         memory.store("violet old", timestamp="2020-01-01")
         new = memory.store("violet new")
-        found = data(MemoryTools(memory), "memory_search", query="violet", since="7d")
-        assert [it["id"] for it in found["memories"]] == [new]
+        tools = MemoryTools(memory)
+        for text in ("7d", "2 weeks ago"):
+            found = data(tools, "memory_search", query="violet", since=text)
+            assert [it["id"] for it in found["memories"]] == [new]
+        dates = {"date_range": {"start": "2026-01-30", "end": "2026-01-29"}}
+        message = error(tools, "memory_search", query="violet", filters=dates)["message"]
+        assert "from 2026-01-30T00:00:00Z on and until 2026-01-29T23:59:59" in message
+        assert message.endswith("swap the two")
 
 
 def test_weak_hits_are_given_when_asked_for_and_marked(

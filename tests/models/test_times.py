@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from agent_memory import AgentMemory, Memory, ValidationError
 from agent_memory.models.times import (
     age_in_days,
+    format_briefly,
     format_time,
     now_utc,
     parse_time,
@@ -154,6 +155,10 @@ def test_every_verb_reads_a_time_as_people_write_it(memory: AgentMemory, clock: 
 
     assert contents(since="7d") == {"walnut 0", "walnut 1"}
     assert contents(since="today") == {"walnut 0"}
+    for text in ("7d ago", "2 DAYS ago", "1 week ago", "1w  ago", "30 hours"):
+        assert contents(since=text) == {"walnut 0", "walnut 1"}
+    assert "walnut 8" in contents(filters={"date_range": {"start": "5000 weeks ago"}})
+    assert contents(since="1 hour ago") == {"walnut 0"}
     assert "walnut 8" in contents(filters={"date_range": {"start": "5000w"}})
     assert contents(since="Yesterday") == {"walnut 0", "walnut 1"}
     assert contents(until="yesterday") == {"walnut 1", "walnut 8"}
@@ -162,6 +167,12 @@ def test_every_verb_reads_a_time_as_people_write_it(memory: AgentMemory, clock: 
     assert len(memory.list_recent(as_of="today")) == 3
     with pytest.raises(ValidationError, match="12h, 7d, 2w ago"):
         memory.search("walnut", since="last week")
+    start, end = (format_briefly(clock.now - timedelta(days=days)) for days in (1, 2))
+    with pytest.raises(ValidationError, match=f"^since: {start} is after until, {end}: swap"):
+        memory.search("walnut", since="1d", until="2 days ago")
+    dates = {"start": clock.now, "end": clock.now - timedelta(days=2)}
+    with pytest.raises(ValidationError, match=f" until {end}: swap the two$"):
+        memory.search("walnut", filters={"date_range": dates})
     with pytest.raises(ValidationError):
         memory.store("x", timestamp="last week")
 
