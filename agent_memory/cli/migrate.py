@@ -10,7 +10,7 @@ import click
 from agent_memory import AgentMemory, MigrationPlan, MigrationProgress, StorageBackend
 from agent_memory.cli.options import Session, confirm, json_option
 from agent_memory.cli.render import emit, progress_bar
-from agent_memory.cli.reports import rebuilt_text
+from agent_memory.cli.reports import count_text, rebuilt_text
 from agent_memory.cli.tables import safe
 from agent_memory.embeddings.registry import EMBEDDERS, embedder_names
 
@@ -52,13 +52,15 @@ def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> Non
     """
     with session.open(to_write=not dry_run) as memory:
         plan = memory.migration_plan(embedder=embedder)
+        archived = memory.count(filters={"archived": True})
+        plan_text = _plan_text(plan, archived)
         if dry_run:
-            emit(plan, text=_plan_text(plan))
+            emit(plan, text=plan_text)
             return
-        confirm(f"{_plan_text(plan)}\nContinue?", yes=yes, otherwise="nothing was changed")
+        confirm(f"{plan_text}\nContinue?", yes=yes, otherwise="nothing was changed")
         done = _with_bar(memory, embedder, plan)
     is_new = plan.to_embed or plan.current_backend is StorageBackend.FILE
-    text = f"{done.vectors_stored:,} memories are found by meaning too ({plan.model})"
+    text = f"{count_text(done.vectors_stored, archived)} are found by meaning too ({plan.model})"
     text = f"done: {text}" if is_new else f"nothing to do: {text} already"
     emit(done, text="\n".join([text, *map(safe, done.errors)]))
 
@@ -71,12 +73,12 @@ def _with_bar(memory: AgentMemory, embedder: str, plan: MigrationPlan) -> Migrat
         )
 
 
-def _plan_text(plan: MigrationPlan) -> str:
+def _plan_text(plan: MigrationPlan, archived: int) -> str:
     dollars = plan.estimated_cost_usd
     price = "nothing" if not dollars else f"${dollars:.2f}" if dollars >= 0.01 else "under a cent"
     return (
-        f"{plan.memory_count:,} memories, of which {plan.to_embed:,} are to be embedded by"
-        f" {plan.embedder} ({plan.model}, {plan.dimensions} numbers each)\nabout"
+        f"{count_text(plan.memory_count, archived)}, of which {plan.to_embed:,} are to be embedded"
+        f" by {plan.embedder} ({plan.model}, {plan.dimensions} numbers each)\nabout"
         f" {plan.estimated_tokens:,} tokens, {plan.estimated_duration_seconds:,.0f} s; it"
         f" costs {price}\nbackup: {plan.backup_path or 'none, for a database'}"
     )
@@ -110,12 +112,13 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
         return
     with session.open(to_write=True) as memory:
         info = memory.info()
-        question = f"Drop the vectors of {info.memory_count:,} memories?"
+        memories = count_text(info.memory_count + info.archived_count, info.archived_count)
+        question = f"Drop the vectors of {memories}?"
         if info.vector_model is not None:
             confirm(question, yes=yes, otherwise="nothing was dropped")
         was_there = memory.rollback()
         data: dict[str, Any] = {"rolled_back": was_there, "memory_count": info.memory_count}
-    text = f"{info.memory_count:,} memories are found by keyword"
+    text = f"{memories} are found by keyword"
     emit(data, text=text if was_there else f"{text}: there were no vectors")
 
 

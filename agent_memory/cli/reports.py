@@ -29,12 +29,17 @@ if TYPE_CHECKING:
     )
 
 
+def count_text(total: int, archived: int | None) -> str:
+    """Say how many memories there are, and how many of them are archived."""
+    return f"{total:,} memories" + (f" ({archived:,} of them archived)" if archived else "")
+
+
 def backups_text(backups: Sequence[BackupFile]) -> str:
     """Show backups, newest first, one per line."""
     if not backups:
         return "no backups"
     return table(
-        ("made", "before", "memories", "MB", "path"),
+        ("made", "before", "with archived", "MB", "path"),
         [
             (
                 f"{backup.made_at:%Y-%m-%d %H:%M:%S}",
@@ -206,9 +211,10 @@ def check_text(report: CheckReport) -> str:
         for problem in report.problems
     ]
     lines += [f"note: {note}" for note in report.notes]
-    count = "unknown" if report.memory_count is None else f"{report.memory_count:,}"
+    total, archived = report.memory_count, report.archived_count
+    count = "unknown memories" if total is None else count_text(total, archived)
     state = styled("sound", "good") if report.ok else styled("NOT sound", "bad")
-    lines.append(f"{count} memories, {state}")
+    lines.append(f"{count}, {state}")
     return "\n".join(lines)
 
 

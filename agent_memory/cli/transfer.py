@@ -15,7 +15,7 @@ import click
 from agent_memory import AgentMemory, ImportReport, ValidationError
 from agent_memory.cli.options import FILE, Session, as_of_option, json_option
 from agent_memory.cli.render import emit, progress_bar
-from agent_memory.cli.reports import import_text
+from agent_memory.cli.reports import count_text, import_text
 from agent_memory.cli.streams import place_to_write, stdin_bytes
 from agent_memory.cli.tables import safe
 from agent_memory.formats import registry
@@ -75,10 +75,13 @@ def export(
         done = memory.export(
             place, format=name, embeddings=embeddings, as_of=as_of, overwrite=force
         )
+        archived = memory.count(filters={"archived": True})
+        has_archived = done.memory_count == memory.count() + archived
     for note in [*done.notes, *_unlike_its_name(done.path, name)]:
         click.echo(f"note: {safe(note)}", err=True)
     if not to_stdout:
-        emit(done, text=f"wrote {done.memory_count:,} memories to {done.path}")
+        memories = count_text(done.memory_count, archived if has_archived and not as_of else None)
+        emit(done, text=f"wrote {memories} to {done.path}")
 
 
 _NAMED_LIKE: Final = {
@@ -203,10 +206,11 @@ def move(session: Session, /, destination: str) -> None:
       agent-memory --agent bob move --to ~/shared/memories
     """
     with session.open(create=False) as memory, progress_bar("moving") as bar:
+        archived = memory.count(filters={"archived": True})
         report = memory.move_to(destination, progress=bar)
     text = (
-        f"moved {report.memories:,} memories of {report.agent_id} to {report.target}: all"
-        f" {report.rows:,} rows are the same\n{report.source} is unchanged: stop using it"
+        f"moved {count_text(report.memories, archived)} of {report.agent_id} to {report.target}:"
+        f" all {report.rows:,} rows are the same\n{report.source} is unchanged: stop using it"
     )
     emit(report, text=text)
 

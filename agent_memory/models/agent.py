@@ -189,14 +189,16 @@ class Problem(Record, frozen=True):
 class CheckReport(Record, frozen=True):
     """What ``check`` found. ``ok`` means that nothing is wrong, or no longer is.
 
-    ``memory_count`` includes archived memories; it is ``None`` if they cannot be counted. ``notes``
-    are worth knowing but no damage, for example that the drive is shared.
+    ``memory_count`` includes archived memories, of which there are ``archived_count``; both are
+    ``None`` if they cannot be counted. ``notes`` are worth knowing but no damage, for example that
+    the drive is shared.
     """
 
     path: str
     memory_count: int | None
     problems: list[Problem]
     notes: list[str] = Field(default_factory=list)
+    archived_count: int | None = None
 
     @property
     def ok(self) -> bool:

@@ -51,7 +51,7 @@ def test_backups_are_listed_with_what_they_were_made_before(
     assert [it["problem"] for it in listed] == [None] * 3
     assert listed[-1]["path"] == str(backup)
     lines = cli("backups").out.splitlines()
-    assert lines[0].split() == ["made", "before", "memories", "MB", "path"]
+    assert lines[0].split() == ["made", "before", "with", "archived", "MB", "path"]
     assert [line.split()[2] for line in lines[1:]] == ["erase", "import", "-"]
 
 

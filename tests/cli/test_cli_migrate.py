@@ -127,6 +127,20 @@ def test_a_dry_run_says_what_it_would_take_and_changes_nothing(bob: Cli, root: P
     assert not backup(root).exists()
 
 
+def test_one_number_of_memories_is_shown_with_how_many_are_archived(
+    bob: Cli, stored: list[str], tmp_path: Path
+) -> None:
+    """`rollback` left the archived ones out that `migrate` had counted: it looked like a loss."""
+    assert bob("archive", stored[0]).code == 0
+    memories = "3 memories (1 of them archived)"
+    assert f"{memories}, of which 3 are" in bob("migrate", "-e", "wordllama", "--dry-run").out
+    assert f"{memories} are found by meaning" in bob("migrate", "-e", "wordllama", "--yes").out
+    assert f"{memories}, sound" in bob("check").out
+    assert f"wrote {memories} to" in bob("export", "-o", str(tmp_path / "all.json")).out
+    assert f"{memories} are found by keyword" in bob("rollback", "--yes").out
+    assert f"moved {memories} of bob" in bob("move", "--to", str(tmp_path / "there")).out
+
+
 @pytest.mark.parametrize("command", ["migrate", "rollback", "rollback --from"])
 @pytest.mark.usefixtures("migrated")
 def test_without_yes_and_without_a_terminal_it_is_wrong_usage_that_names_yes(

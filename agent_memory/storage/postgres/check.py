@@ -76,7 +76,13 @@ class Check:
                     for problem in problems
                 ]
             count = int(self._db.value("SELECT count(*) FROM memories"))
-        return CheckReport(path=self._db.location, memory_count=count, problems=problems)
+            archived = int(self._db.value("SELECT count(*) FROM memories WHERE archived = 1"))
+        return CheckReport(
+            path=self._db.location,
+            memory_count=count,
+            problems=problems,
+            archived_count=archived,
+        )
 
     def _problems(self) -> Iterator[Problem]:
         if not self._db.read_only:

@@ -388,6 +388,7 @@ def test_the_report_can_be_written_as_json(damaged: AgentMemory, visitor: Visito
             {"kind": "wrong_tags", "detail": written["problems"][0]["detail"], "repaired": False}
         ],
         "notes": [],
+        "archived_count": 0,
     }
 
 

@@ -151,7 +151,7 @@ def test_a_renamed_folder_is_refused_with_ways_that_lead_to_its_memories(
     assert "of agent 'mm', not of 'nn'" in listed.problem
     for refuse in (AgentMemory, MemoryReader.open):
         with pytest.raises(ConfigurationError, match=r"name it 'mm' again") as refused:
-            refuse("nn", root=root)  # type: ignore[operator]
+            refuse("nn", root=root)
         assert f"AgentMemory.open({str(path)!r})" in str(refused.value)
         assert f"--db {path}`" in str(refused.value)
     for command in ("recent", "store more", "check", "info"):

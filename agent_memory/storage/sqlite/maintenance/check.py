@@ -40,6 +40,7 @@ _Look = Callable[[Database], Iterable[Problem]]
 _DAMAGE: Final = (StorageError, StorageCorrupt, StorageUntrusted)
 """What a damaged file raises; the first itself (a missing table), but none of its other
 subclasses."""
+_COUNT: Final = "SELECT count(*), count(*) FILTER (WHERE archived = 1) FROM memories"
 _BACKED_UP: Final = (
     "foreign",
     "missing_table",
@@ -78,14 +79,20 @@ def check(
             for problem in problems
         ]
         problems += left.values()  # repairing has revealed them
-    total: int | None = None
+    total = archived = None
     with _tolerated_damage():
-        total = int(database.value("SELECT count(*) FROM memories"))
+        total, archived = next(iter(database.rows(_COUNT)))
     warning = database.warning
     notes = [*([] if warning is None else [warning]), *_exposures(path)]
     if database.read_only:
         notes.append(_INDEX_NOT_COMPARED)
-    return CheckReport(path=str(path), memory_count=total, problems=problems, notes=notes)
+    return CheckReport(
+        path=str(path),
+        memory_count=total,
+        problems=problems,
+        notes=notes,
+        archived_count=archived,
+    )
 
 
 def _exposures(path: Path) -> list[str]:
