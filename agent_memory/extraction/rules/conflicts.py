@@ -220,10 +220,11 @@ def words_of_statement(known: Statement, text: Reading) -> frozenset[str]:
 def _of_frames(new: Reading, old: Reading) -> Conflict | None:
     """Compare sentences that differ in one value: "The API runs on port 8080", "on port 8443"."""
     is_then = new.change.is_changed and PAST.search(new.text) is not None
-    if new.change.is_for_a_while or is_then or not (new.is_one_sentence and old.is_one_sentence):
+    # One may have left both Oslo and Rome.
+    is_denied_too = new.change.is_negated and old.change.is_negated and not new.change.corrects
+    is_one = new.is_one_sentence and old.is_one_sentence
+    if new.change.is_for_a_while or is_then or is_denied_too or not is_one:
         return None
-    if new.change.is_negated and old.change.is_negated and not new.change.corrects:
-        return None  # one may have left both Oslo and Rome
     values = _differing(_SINCE.sub("", new.text), old.text)
     if values is None:
         return None
