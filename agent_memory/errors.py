@@ -6,7 +6,7 @@ was wrong, with the value, and what to do about it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
@@ -76,10 +76,12 @@ class ValidationError(AgentMemoryError, ValueError):
         *,
         at: Sequence[str | int] = (),
         words: Mapping[str, str] | None = None,
+        fields: Collection[str] = (),
     ) -> ValidationError:
         """Convert Pydantic's error to ours; ``at`` is put before each ``loc``.
 
-        ``words`` maps types of faults to the caller's own messages, which show no value.
+        ``words`` maps types of faults to the caller's own messages, which show no value. ``fields``
+        are those that the model has, for a key that it does not know.
         """
         faults = []
         lines = []
@@ -87,6 +89,8 @@ class ValidationError(AgentMemoryError, ValueError):
             loc = (*at, *fault["loc"])
             own = (words or {}).get(fault["type"])
             message = own or fault["msg"].removeprefix("Value error, ")
+            if fields and fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
+                message = f"is not permitted: the fields are {', '.join(fields)}"
             is_shown = _is_shown(fault)
             value = fault["input"] if is_shown else described(fault["input"])
             faults.append({**fault, "loc": loc, "msg": message, "input": value})

@@ -46,7 +46,7 @@ def validate_fields(
     try:
         return model.model_validate(dict(fields), context=context)
     except PydanticValidationError as error:
-        raise ValidationError.from_pydantic(error, at=at) from error
+        raise ValidationError.from_pydantic(error, at=at, fields=model.model_fields) from error
     except RecursionError as error:  # a value was to be shown
         raise ValidationError.of("item", "is nested too deeply", fields, at=at) from error
 
@@ -197,10 +197,16 @@ def check_id(name: str, memory_id: str) -> str:
     Raises ``ValidationError`` if it is not a string, and ``MemoryNotFound`` if no memory can have
     such an id.
     """
-    if not isinstance(memory_id, str):
-        raise ValidationError.of(name, "must be the id of a memory", memory_id)
+    check_is_id(memory_id, name)
     (checked,) = check_ids(memory_id)
     return checked
+
+
+def check_is_id(memory_id: str, name: str = "memory_id") -> None:
+    """Raise ``ValidationError`` for what is no id at all, such as a hit of a search."""
+    if not isinstance(memory_id, str):
+        message = "must be the id of a memory: memory.id, or hit.memory.id"
+        raise ValidationError.of(name, message, memory_id)
 
 
 def check_fraction(threshold: float, *, name: str = "similarity_threshold") -> float:

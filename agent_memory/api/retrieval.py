@@ -9,6 +9,7 @@ from agent_memory.api.arguments import (
     Time,
     check_fraction,
     check_id,
+    check_is_id,
     check_order,
     join_filters,
     parse_as_of,
@@ -170,6 +171,7 @@ class RetrievalVerbs(OpenMemory):
 
         ``as_of`` returns it as it was at a time, or ``None`` if it did not exist then.
         """
+        check_is_id(memory_id)
         if as_of is not None:
             return self._store.lifecycle.get_as_of(memory_id, parse_as_of(as_of))
         return self._store.get(memory_id)

@@ -11,6 +11,7 @@ from agent_memory.api.arguments import (
     Time,
     build_memories,
     check_duplicate_policy,
+    check_is_id,
     check_secret_policy,
     validate_fields,
 )
@@ -222,6 +223,7 @@ class WritingVerbs(OpenMemory):
         if task := fields.get("task_metadata"):
             fields["task_metadata"] = task.timed(self._now())
         masked, secrets = self._masked_fields(fields, memory_id, policy, settings)
+        check_is_id(memory_id)
         memory = self._store.update(
             memory_id,
             {**fields, **masked},
@@ -239,6 +241,7 @@ class WritingVerbs(OpenMemory):
 
         Raises ``MemoryNotFound``.
         """
+        check_is_id(memory_id)
         return self._store.delete(memory_id, session_id=self.session_id)
 
     def _publish_stored(

@@ -59,7 +59,7 @@ def validated(
     try:
         return model.model_validate(values)
     except PydanticValidationError as error:
-        raise ValidationError.from_pydantic(error, at=at) from error
+        raise ValidationError.from_pydantic(error, at=at, fields=model.model_fields) from error
 
 
 def validate_model(model: type[Model], value: Model | Mapping[str, Any] | None) -> Model:

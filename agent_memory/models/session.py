@@ -115,7 +115,7 @@ class SessionContext(SparseRecord, extra="forbid"):
         try:
             return cls.model_validate(dict(session))
         except PydanticValidationError as error:
-            raise InvalidSession.from_pydantic(error) from error
+            raise InvalidSession.from_pydantic(error, fields=cls.model_fields) from error
         except RecursionError as error:  # from nested metadata
             raise InvalidSession.of("session", "is nested too deeply", session) from error
 

@@ -207,3 +207,23 @@ def test_an_open_memory_stays_in_its_process(memory: AgentMemory) -> None:
 def test_a_command_that_is_told_the_root_needs_no_home(cli: Cli) -> None:
     ran = cli("store", "the kettle is blue", env={"HOME": "~nobody-ever"})
     assert (ran.code, ran.err) == (0, "")
+
+
+def test_an_unknown_field_is_refused_with_those_that_there_are(memory: AgentMemory) -> None:
+    memory_id = memory.store("Ann likes tea")
+    calls: list[Callable[[], object]] = [
+        lambda: memory.search("tea", filters=cast("Any", {"status": "blocked"})),
+        lambda: memory.update(memory_id, tag=["x"]),
+        lambda: memory.store_many([{"content": "x", "tag": "y"}]),
+        lambda: memory.session({"user": "ann"}),
+    ]
+    for call, field in zip(calls, ("task_status", "tags", "tags", "user_id"), strict=True):
+        with pytest.raises(ValidationError, match=rf"not permitted: the fields are .*\b{field}\b"):
+            call()
+
+
+@pytest.mark.parametrize("verb", ["get", "delete", "update"])
+def test_a_hit_or_a_memory_is_no_id(memory: AgentMemory, verb: str) -> None:
+    memory.store("Ann likes tea")
+    (hit,) = memory.search("tea")
+    assert_refused(memory, lambda m, value: getattr(m, verb)(value), [hit, hit.memory], "memory_id")
