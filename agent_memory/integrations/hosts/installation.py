@@ -382,7 +382,7 @@ def read_text(path: Path) -> str | None:
 
 
 def write(changes: Iterable[Change]) -> dict[Path, Path]:
-    """Write changes, all or none; return the backup of each file that has what is not ours.
+    """Write changes, all or none; return the backup of each file that existed.
 
     Raises ``StorageUnavailable`` for a file that changed since it was read, and ``StorageError`` if
     one cannot be written.
@@ -394,7 +394,7 @@ def write(changes: Iterable[Change]) -> dict[Path, Path]:
     backups: dict[Path, Path] = {}
     with contextlib.ExitStack() as undoing:
         for change in changes:
-            if change.before is not None and change.after is not None:
+            if change.before is not None:
                 backups[change.path] = _backup(change.path, change.before)
             undoing.callback(_restore, change)
             _write(change.path, change.after)

@@ -83,6 +83,11 @@ _SELECT_EXAMPLES: Final = f"""
 SELECT m.content || ' ' || m.tags FROM (
   SELECT DISTINCT seq FROM ({{postings}}) AS p ORDER BY seq DESC OFFSET 0) AS p
 {_PASSING.format(columns="m.content, m.tags")} ORDER BY p.seq DESC LIMIT %s"""
+# Newest first, so that not all memories with a common word are read.
+_SELECT_EXAMPLES_OF_WORD: Final = f"""
+SELECT m.content || ' ' || m.tags FROM (
+  SELECT seq FROM memory_index WHERE word = %s ORDER BY seq DESC OFFSET 0) AS p
+{_PASSING.format(columns="m.content, m.tags")} ORDER BY p.seq DESC LIMIT %s"""
 _SELECT_TEXTS: Final = """
 SELECT t.seq, t.tokens, m.content, m.tags, m.timestamp
 FROM memory_text AS t JOIN memories AS m USING (agent_id, seq) WHERE t.seq = ANY(%s)
@@ -181,10 +186,15 @@ class KeywordIndex(Table):
         self._follow()
         if filters.is_narrowing and (texts := self._few_texts(filters)) is not None:
             return texts.examples(alternative, limit)
-        query = postings(phrases_of(alternative, place=0))
         condition = passing(filters)
-        sql = _SELECT_EXAMPLES.format(postings=query.sql, **condition.texts)
-        rows = self._db.rows(sql, (*query.values, *condition.values, limit))
+        phrases = phrases_of(alternative, place=0)
+        if len(phrases) == 1 and phrases[0].is_alone:
+            sql = _SELECT_EXAMPLES_OF_WORD.format(**condition.texts)
+            words: tuple[object, ...] = (key_of(phrases[0].words[0]),)
+        else:
+            sql, words = postings(phrases)
+            sql = _SELECT_EXAMPLES.format(postings=sql, **condition.texts)
+        rows = self._db.rows(sql, (*words, *condition.values, limit))
         return [text for (text,) in rows]
 
     def _few_texts(self, filters: Filter) -> FewTexts | None:

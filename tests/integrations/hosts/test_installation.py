@@ -179,7 +179,9 @@ def test_files_that_were_not_there_are_made_and_go_again(
         assert stat.S_IMODE(Path(each["path"]).stat().st_mode) == 0o600
     gone = cli("uninstall", host)
     assert {each["action"] for each in gone["files"]} <= {"deleted", "changed"}
-    left = [path.read_text() for path in home.rglob("*") if path.is_file()]
+    left = [
+        path.read_text() for path in home.rglob("*") if path.is_file() and path.suffix != ".bak"
+    ]
     assert [text for text in left if text.strip()] == []
 
 
