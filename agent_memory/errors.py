@@ -298,10 +298,13 @@ def with_notes(error: BaseException) -> str:
 
 def other_agent(location: object, agent_id: str, expected: str) -> ConfigurationError:
     """Return the error for a location that holds the memories of an agent other than expected."""
+    import shlex  # noqa: PLC0415 - seldom used
+
     return ConfigurationError(
         f"{location} holds the memories of agent {agent_id!r}, not of {expected!r}:"
         f" if its folder was renamed, name it {agent_id!r} again, or open the file by its path,"
-        f" `--db {location}` in a shell, AgentMemory.open({str(location)!r}) in Python"
+        f" `--db {shlex.quote(str(location))}` in a shell,"
+        f" AgentMemory.open({str(location)!r}) in Python"
     )
 
 

@@ -143,7 +143,7 @@ def test_triggers_that_sqlite_utils_makes_are_refused_with_the_way_to_drop_them(
     )
     assert made.returncode == 0, made.stderr
     with AgentMemory("bob", root=tmp_path) as memory:
-        with pytest.raises(StorageUntrusted, match="DROP TRIGGER memories_a") as refused:
+        with pytest.raises(StorageUntrusted, match='DROP TRIGGER "memories_a') as refused:
             memory.store("Prefer oolong")
         advice = re.search(r"`sqlite3 \S+ '(.*?)'`", str(refused.value))
         assert advice is not None

@@ -233,17 +233,28 @@ def vet(path: Path, version: int, rows: Sequence[Row]) -> Verdict:
 def _advice(path: Path, version: int, faults: Sequence[schema_check.Fault]) -> str:
     if not all(fault.can_be_mended for fault in faults):
         return "Restore a backup, or import this file into a new memory"
-    import shlex  # noqa: PLC0415 - seldom used
-
-    is_foreign = all(fault.state == "foreign" for fault in faults)
-    removals = "; ".join(fault.removal for fault in faults[:_MOST_NAMED])
-    drop = f"`sqlite3 {shlex.quote(str(path))} '{removals}'`"
+    drop = _removal(path, faults)
     if version < latest_version():
         advice = "Import this file into a new memory with `agent-memory import`"
-        return f"{advice}, or drop what is not its own: {drop}" if is_foreign else advice
-    if is_foreign:
+        return f"{advice}, or drop what is not its own: {drop}" if drop else advice
+    if drop:
         return f"If you made that, {drop} removes it; so does `check --repair`, after a backup"
+    if all(fault.state == "foreign" for fault in faults):
+        return "`agent-memory check --repair` removes it, after a backup"
     return "If you did not make that, `agent-memory check --repair` repairs it, after a backup"
+
+
+def _removal(path: Path, faults: Sequence[schema_check.Fault]) -> str | None:
+    """Return the command that drops all that is foreign, if nothing else is wrong."""
+    # A view takes its triggers along, so it comes after them.
+    ordered = sorted(faults, key=lambda fault: fault.kind)
+    removals = [fault.removal for fault in ordered if fault.state == "foreign"]
+    shown = [removal for removal in removals if removal]
+    if len(faults) > _MOST_NAMED or len(shown) < len(faults):
+        return None
+    import shlex  # noqa: PLC0415 - seldom used
+
+    return f"`{shlex.join(['sqlite3', str(path), '; '.join(shown)])}`"
 
 
 def faults(database: Database) -> list[schema_check.Fault]:

@@ -23,9 +23,11 @@ from agent_memory.storage.sqlite.connection import (
 
 _EVENT: Final = re.compile(r"^(CREATE|DROP) (?:VIRTUAL )?(TABLE|VIEW|TRIGGER) (\w+)", re.MULTILINE)
 _ADDED: Final = re.compile(r"^ALTER TABLE (\w+) ADD COLUMN (.+?);$", re.MULTILINE | re.DOTALL)
-_NAME: Final = r"""(?:"(?:[^"]|"")*"|\[[^\]]*\]|`[^`]*`|'[^']*'|\w+)"""
+# ASCII, as SQLite's grammar is: Python took a collation NOCASE with a long s for SQLite's own. Any
+# other character is a part of a name to SQLite.
+_NAME: Final = r"""(?:"(?:[^"]|"")*"|\[[^\]]*\]|`[^`]*`|'[^']*'|[\w$\u0080-\U0010ffff]+)"""
 # Compiled only if a file has more than was shipped, which is rare.
-_INDEXED: Final = rf"(?i)CREATE (?:UNIQUE )?INDEX {_NAME}\s*ON\s*({_NAME})\s*\("
+_INDEXED: Final = rf"(?ia)CREATE (?:UNIQUE )?INDEX {_NAME}\s*ON\s*({_NAME})\s*\("
 _COLLATED: Final = r"(?:\s*\bCOLLATE\s+\"?(?:BINARY|NOCASE|RTRIM)\b\"?)?"
 _COLUMN: Final = rf"\s*{_NAME}{_COLLATED}(?:\s*\b(?:ASC|DESC))?\s*"
 _LITERAL: Final = r"(?:'(?:[^']|'')*'|[+-]?\d+(?:\.\d+)?\b|(?:NULL|TRUE|FALSE)\b)"
@@ -34,10 +36,17 @@ _COMPARISON: Final = (
 )
 _CONDITION: Final = rf"\s*\bWHERE\b{_COMPARISON}(?:\b(?:AND|OR)\b{_COMPARISON})*"
 _PLAIN_INDEX: Final = (
-    rf"(?i)CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)(?:{_CONDITION})?"
+    rf"(?ia)CREATE INDEX {_NAME}\s*ON\s*{_NAME}\s*\({_COLUMN}(?:,{_COLUMN})*\)(?:{_CONDITION})?"
 )
-_OUR_PREFIXES: Final = ("embedding_index_", "embedding_codes_", "embedding_cells_")
-"""Prefixes of the names of vector index tables, which no migration creates."""
+_CELLS_INDEX: Final = r"CREATE INDEX (embedding_index_\d+_chunks)_by_cell ON \1 \(partition00\)"
+"""Ours on a table of sqlite-vec."""
+_INDEX_PARTS: Final = ("config", "data", "docsize", "idx")
+"""Ends of the names of the tables in which FTS5 keeps an index of what is in other tables."""
+_OUR_PREFIXES: Final = (
+    *("embedding_index_", "embedding_codes_", "embedding_cells_"),
+    *(f"memory_index_{part}" for part in _INDEX_PARTS),
+)
+"""Prefixes of the names of the tables of both indexes, which no migration creates."""
 # Code in a default would run with every write; a literal is not code. A literal of the wrong type
 # would make every write to a strict table fail.
 _DEFAULTS: Final = {
@@ -50,12 +59,10 @@ _TYPED: Final = "|".join(
     for types, literal in _DEFAULTS.items()
 )
 _PLAIN: Final = rf"(?:{_TYPED})|(?:TEXT|INTEGER|INT|REAL|BLOB|ANY)(?:\s+DEFAULT\s+NULL)?"
-_PLAIN_COLUMNS: Final = rf"(?i:,\s*{_NAME}(?:\s+(?:{_PLAIN}))?\s*)*"
+_PLAIN_COLUMNS: Final = rf"(?ia:,\s*{_NAME}(?:\s+(?:{_PLAIN}))?\s*)*"
 _MARK: Final = r"(?s)--[^\n]*|/\*.*?\*/|'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[(),]"
 """What shows where a definition ends; comments and strings are skipped."""
 _LONGEST: Final = 60
-_INDEX_PARTS: Final = ("config", "content", "data", "docsize", "idx")
-"""Ends of the names of the tables in which FTS5 keeps an index."""
 
 
 class Fault(NamedTuple):
@@ -76,10 +83,10 @@ class Fault(NamedTuple):
         return self.kind != "table" or (self.state == "missing" and self.name not in IRREPLACEABLE)
 
     @property
-    def removal(self) -> str:
-        """The SQL that removes it, short and safe to read in a message."""
+    def removal(self) -> str | None:
+        """The SQL that removes it, or ``None`` if its name is not safe to read in a message."""
         is_plain = self.name.isascii() and self.name.isidentifier() and len(self.name) <= _LONGEST
-        return f"DROP {self.kind.upper()} {self.name if is_plain else '...'}"
+        return f"DROP {self.kind.upper()} {quoted(self.name)}" if is_plain else None
 
     def __str__(self) -> str:
         name = self.name if self.name.isidentifier() else repr(self.name)
@@ -142,13 +149,15 @@ class ShippedSchema:
 
     def _is_harmless_index(self, sql: str) -> bool:
         """Return whether an index is ours, on a foreign table, or compares only columns."""
-        if f"{sql};" in self._text or re.fullmatch(_PLAIN_INDEX, sql):
+        if f"{sql};" in self._text or re.fullmatch(_CELLS_INDEX, sql):
             return True
         table = re.match(_INDEXED, sql)
-        if table is None:
+        name = table[1].strip("\"'`[]").lower() if table else ""
+        # FTS5 and sqlite-vec write into the b-trees of their tables: an index on one ended in a
+        # segmentation fault.
+        if table is None or _is_our_name(name):
             return False
-        name = table[1].strip("\"'`[]").lower()
-        return name not in self._places and not _is_our_name(name)
+        return name not in self._places or re.fullmatch(_PLAIN_INDEX, sql) is not None
 
     def _is_same(self, kind: str, name: str, sql: str, place: int) -> bool:
         if self._text.startswith(f"{sql};", place):

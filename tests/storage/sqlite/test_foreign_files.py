@@ -364,6 +364,7 @@ TABLES = [
     ("code behind a literal", "memories", ") STRICT", f", n ANY DEFAULT 1 CHECK ({FAILS})) STRICT"),
     ("default with a time", "memories", ") STRICT", ", n TEXT DEFAULT CURRENT_TIMESTAMP) STRICT"),
     ("default of another type", "memories", ") STRICT", ", n INTEGER DEFAULT 'abc') STRICT"),
+    ("digits of another script", "memories", ") STRICT", ", n INTEGER DEFAULT ٣) STRICT"),
     ("default of null", "memories", ") STRICT", ", n TEXT NOT NULL DEFAULT NULL) STRICT"),
     ("never null", "memories", ") STRICT", ', "n" TEXT NOT NULL) STRICT'),
     ("collation", "memory_tags", "tag TEXT NOT NULL", "tag TEXT NOT NULL COLLATE NOCASE"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shlex
 import shutil
 import signal
 import stat
@@ -140,9 +141,10 @@ def test_an_agent_directory_that_is_a_link_is_refused_and_not_listed(root: Path)
 
 
 def test_a_renamed_folder_is_refused_with_ways_that_lead_to_its_memories(
-    root: Path, cli: Cli
+    tmp_path: Path, cli: Cli
 ) -> None:
     """The advice was to use the former agent id, which made a second, empty memory."""
+    root = tmp_path / "bob's own"  # the advice did not run
     with AgentMemory("mm", root=root) as memory:
         memory.store("Prefer tea")
     path = (root / "mm").rename(root / "nn") / "memories.db"
@@ -153,11 +155,11 @@ def test_a_renamed_folder_is_refused_with_ways_that_lead_to_its_memories(
         with pytest.raises(ConfigurationError, match=r"name it 'mm' again") as refused:
             refuse("nn", root=root)
         assert f"AgentMemory.open({str(path)!r})" in str(refused.value)
-        assert f"--db {path}`" in str(refused.value)
+        assert f"`--db {shlex.quote(str(path))}`" in str(refused.value)
     for command in ("recent", "store more", "check", "info"):
-        ran = cli("--agent", "nn", *command.split())
-        assert (ran.code, f"`--db {path}`" in ran.err) == (4, True), ran.err
-    assert "do what that says" in cli("--agent", "nn", "doctor").out
+        ran = cli("--root", str(root), "--agent", "nn", *command.split())
+        assert (ran.code, f"`--db {shlex.quote(str(path))}`" in ran.err) == (4, True), ran.err
+    assert "do what that says" in cli("--root", str(root), "--agent", "nn", "doctor").out
     assert "Prefer tea" in cli("--db", str(path), "recent").out
     assert [it.name for it in root.iterdir() if it.is_dir()] == ["nn"]
 
@@ -304,6 +306,10 @@ def test_a_clone_of_a_compacted_file_is_repaired(tmp_path: Path, erased: bool) -
     names = sql(copy, "SELECT name FROM sqlite_schema").split()
     assert "memory_index_data" in names
     assert not {"memory_index", "embedding_index_1"} & set(names)
+    # FTS5 keeps no texts here, so a table of this name is a user's: the repair dropped it.
+    sql(copy, "CREATE TABLE memory_index_content AS SELECT 'mine' AS a")
+    # A view in the place of one of FTS5's tables made the repair fail.
+    sql(copy, "DROP TABLE memory_index_idx", "CREATE VIEW memory_index_idx AS SELECT 1")
     with AgentMemory.open(copy) as memory:
         assert memory.check(repair=True).ok
         assert memory.check().problems == []
@@ -314,6 +320,7 @@ def test_a_clone_of_a_compacted_file_is_repaired(tmp_path: Path, erased: bool) -
         assert len(memory.search("and on")) >= 1
     names = sql(copy, "SELECT name FROM sqlite_schema").split()
     assert {"memory_index", "memory_words", "embedding_index_1"} <= set(names)
+    assert sql(copy, "SELECT a FROM memory_index_content") == "mine"
 
 
 @pytest.mark.skipif(not shutil.which("sqlite3"), reason="no sqlite3 here")
