@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from agent_memory.text.phrases import NO_KIND, any_of, pattern
+from agent_memory.text.phrases import NO_KIND, POINTING, any_of, pattern
 
 _PAUSES: Final = (
     r"[,;:](?=\s)|\s\(|\s[-\u2013\u2014]+(?=\s)|(?=\u00bf)|\s(?=(?:because|since|saying)\b)"
@@ -35,17 +35,25 @@ _OWN: Final = pattern(
 )
 """How a clause begins in which speakers talk about themselves."""
 _WORK: Final = "(?:code|file|function|script|test|text|essay|build)"
-_GLANCE: Final = r"(?:look|go|try|guess|chat|thought|break)\b"
+_GLANCE: Final = (
+    r"(?:look|go|try|guess|chat|thought|break|minutes?|min|sec(?:ond)?s?|moment|questions?|bugs?"
+    r"|\w*errors?|issues?|problems?|ideas?|recipe)\b"
+)
+_NO_NOUN: Final = r"(?=\W*$| (?:here|and|with|in|at|for|since|last|now|again)\b)"
+"""What follows "vegan" where it is about somebody; "vegan recipes" are not."""
 _UNSAID: Final = pattern(
     rf"{_LEAD}(?:(?:just|recently|finally) )*(?="
     + any_of(
         rf"""
-        (?:allergic|vegan|vegetarian|diabetic|coeliac|celiac|pregnant|diagnosed|retired|deaf)\b
-        (?:moved|moving) (?:here|in|out|to|from)\b|new (?:here|in|to)\b|turn(?:ed|ing) \d
+        (?:vegan|vegetarian|diabetic|coeliac|celiac|pregnant|retired|deaf){_NO_NOUN}
+        allergic to\b|diagnosed with\b|turn(?:ed|ing) \d\d\b(?! deg)
+        new to\b|(?:moved|moving) (?:here|out|in with|to (?!{POINTING}\b))
         got (?:married|divorced|engaged|promoted|fired|laid off)\b
         (?:lost|broke|quit|left|sold|hurt|tore|sprained|had|got) (?:my|our) (?!{_WORK})\w
-        (?:got|bought|adopted|have|had) (?:an?(?! {_GLANCE})|two|three|four|five|\d+) \w
-        (?:work|live) (?:nights|shifts|alone|at|in|from|as|for|with)\b
+        (?:got|bought|adopted|had) an? (?!(?:\w+ )?{_GLANCE})\w
+        (?:got|bought|adopted|have) (?:two|three|four|five|\d+) (?!{_GLANCE})\w
+        (?:work|live) (?:nights|shifts|alone|as|from home|with my)\b
+        (?:work|live) (?:at|in|for) (?!progress\b|{POINTING}\b)\w
         """
     )
     + ")"
@@ -66,39 +74,51 @@ _AT_HAND: Final = (
     "|anything|how(?! to (?:swim|drive|cook|read|ski)))"
 )
 _FAULT: Final = (
-    r"(?:it|this|that|these|what|why|how|nothing|(?:(?:an?|the|some|any|no|only|two|many) )?"
-    r"(?:[\w-]+ ){0,2}?(?:\w*errors?|\w*exceptions?|warnings?|traceback|failures?|messages?|pages?"
-    r"|buttons?|screens?|outputs?|results?|crash(?:es)?|timeouts?|bugs?|undefined|null|nan|\d{3}))"
+    r"(?:it|this|that|these|what|why|how|(?:(?:an?|the|some|any|no|only|two|many) )?(?:"
+    r"(?:[\w-]+ ){0,2}?(?:\w*errors?|\w*exceptions?|warnings?|traceback|failures?|crash(?:es)?"
+    r"|error messages?|timeouts?|bugs?|squiggles?)"
+    r"|(?:(?:blank|empty|white|same|strange|weird|wrong|other) )?(?:nothing|messages?|pages?"
+    r"|buttons?|screens?|outputs?|results?|undefined|null|nan|\d{3}|(?-i:[A-Z\d_]{8,}))"
+    r"(?=\W*$| (?:when|if|after|but|here|instead|back|(?:on|in|at) (?:it|this|that|the|line)\b))))"
 )
-"""What somebody gets or sees who asks about it: "I get an error", but "I get migraines"."""
+"""What somebody gets or sees who asks about it: "I get an error", but "I get three pages a night",
+"I got a message from Ann".
+"""
 _QUERY: Final = (
     r"(?:(?:an?|an?other|some|one|two|the|no) (?:(?:\w+ )?(?:questions?|bugs?|errors?|doubts?"
     r"|requests?|favou?rs?|ideas?|clue)|(?:(?:quick|small|big|weird|strange|new|similar|simple"
     r"|general|silly|same|following|(?-i:[A-Z])\w*) )?(?:problems?|issues?)))"
 )
 """What somebody has who asks; but a heart problem is a fact."""
+_PIECE: Final = "(?:name|title|example|option|word|line|sentence|paragraph|section)s?"
+"""What an assistant writes: "I need five names", "I don't like paragraph two"."""
 _THAT: Final = rf"(?=\W*$| {_AT_HAND}\b)"
 _NEVER: Final = r"(?:do|did)n'?t (?:\w+ly |even |quite )?"
 _SEEKS: Final = pattern(
     rf"{_LEAD}(?:(?:I|we)(?:'?d\b(?! rather not\b)"
-    r"|(?:'?m|'?re|'?ve)?(?: (?:am|are|have|was|got|just|still|kind of|kinda|sorta|\w+ly))* (?:"
+    r"|(?:'?m|'?re|'?ve)?(?: (?:am|are|have|was|got|just|still|kind of|kinda|sorta"
+    r"|(?!usually|only|currently)\w+ly))* (?:"
     + any_of(
         rf"""
         confused|stuck|wondering|looking(?! after)|curious|asking|thinking|sorry|wonder|hope
-        would|could|should|tried|asked|(?:{_NEVER})ask|forgot
+        would|could|should|tried|(?:{_NEVER}ask(?: for)?|forgot){_THAT}
+        asked(?=\W*$| (?:before|already|(?:for )?(?:it|this|that)|you|what|why|how)\b)
         lost(?=\W*$| (?:you|in|on|here|with|at|track)\b)
         not (?:\w+ly )?(?:sure|clear|certain|following|understanding|looking|asking)
+        not (?:\w+ly )?happy with{_THAT}
         trying(?! for\b| to {_AIM})
         (?:think|guess|mean|believe|suppose)(?! (?:that )?(?:I|we|my|our)\b| in\b)
         (?:{_NEVER})?want(?=\W*$| (?:an?|some|one|more|help|{_AT_HAND})\b)
         want to(?! {_AIM})
         need(?=\W*$| (?:an?(?! (?:\w+ )?{_AID})|some|one|two|more|help|advice|ideas?)\b)
+        need \w+ {_PIECE}
         (?:{_NEVER})?(?:need|know|remember){_THAT}
-        need to(?! (?:take|avoid|eat|drink|wear|carry|sleep|lose)\b)
+        need to(?! (?:take(?! a screenshot\b)|avoid|eat|drink|wear|carry|sleep|lose)\b)
         not (?:seeing|getting){_THAT}
         (?:not |{_NEVER})?(?:see|get|seeing|getting|got)(?=\W*$| {_FAULT}\b)
         getting (?:confused|lost|stuck|nowhere)
         {_NEVER}(?:see|get|like|have|find|mean|follow){_THAT}
+        {_NEVER}like {_PIECE}
         {_NEVER}(?:understand(?! (?-i:[A-Z]))|think|have (?:time|any ideas?|an? (?:clue|idea)))
         can'?t (?:find|figure|get(?! pregnant\b)|see(?! (?:well|colou?rs?|far)\b))
         {_QUERY}
@@ -110,8 +130,10 @@ _SEEKS: Final = pattern(
     r"|(?:gracias|hola|perdona|no entiendo|tengo una pregunta|necesito|quiero)\b)"
 )
 """How a clause begins that only leads up to the question."""
-_NEEDED: Final = pattern(r"\W*(?:I|we) need an? ")
-_OF_ONESELF: Final = pattern(r"\W*(?:can|may|could|should|do|am|will|must) (?:I|we)\b")
+_SECRET: Final = pattern(
+    r"\W*my (?:\w+ )?pass(?:word|phrase|code) is [^\s,;:]{1,64} (?:what|how|should|can|is)\b"
+)
+"""A secret within a question: "My password is hunter2 what should I change it to?"."""
 _NEWS: Final = pattern(
     r"\W*(?:please )?(?:tell|remind|inform) (?:(?-i:[A-Z])\w+|(?:my|our) \w+) that (?=\w+ \w)"
 )
@@ -155,6 +177,8 @@ _LEAST: Final = 10
 
 def asides_of_question(question: str) -> Iterator[str]:
     """Yield what a question states in addition to what it asks."""
+    if _SECRET.match(question):
+        return
     clauses = _TURN.split(question)
     last = clauses[-1]
     head = question[: len(question) - len(last)].rstrip(" ,;:(-\u2013\u2014")
@@ -164,7 +188,7 @@ def asides_of_question(question: str) -> Iterator[str]:
     for part in clauses if _REASON.match(last) else clauses[:-1]:
         clause = _with_subject(part)
         own = _OWN.match(clause)
-        if own is None or (_SEEKS.match(clause) and not _needs_for_itself(clause, last)):
+        if own is None or _SEEKS.match(clause):
             continue
         if own["mine"] is None or len(clause.strip()) >= _LEAST:
             yield clause.rstrip("? ")
@@ -179,11 +203,6 @@ def _with_subject(clause: str) -> str:
     if unsaid := _UNSAID.match(clause):
         return f"I {clause[unsaid.end() :]}"
     return f"my {clause.lstrip()}" if _KIN.match(clause) else clause
-
-
-def _needs_for_itself(clause: str, question: str) -> bool:
-    """Return whether something is needed for what is asked: "I need a wheelchair, can I fly?"."""
-    return _NEEDED.match(clause) is not None and _OF_ONESELF.match(question) is not None
 
 
 def _tells_much(head: str) -> bool:
@@ -202,8 +221,7 @@ def asides_of_order(order: str) -> Iterator[str]:
         yield order[explained.end() :]
     first, *clauses = _PAUSE.split(order)
     is_about_somebody = _SOMEBODY.search(first) is not None
-    for part in clauses:
-        clause = _with_subject(part)
+    for clause in clauses:
         own = _OWN.match(clause)
         if own is None:
             if _gives_reason(clause, is_about_somebody=is_about_somebody):

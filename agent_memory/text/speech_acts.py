@@ -156,9 +156,9 @@ _STANDING: Final = pattern(
 )
 _INSTRUCTION: Final = pattern(
     r"^\W*(?:please\s+|kindly\s+|try\s+(?:not\s+)?to\s+)*(?:always|never|from now on"
-    r"|going forward|(?:don't|do not)(?! (?:do|work|drink|eat|smoke|drive|go)\b.*\bany ?more\b)"
-    r"|use|prefer"
-    rf"|avoid|make sure|ensure|be sure|stop \w+ing|keep|treat|(?!let's){_ORDERS})\b"
+    r"|going forward|(?:don't|do not)(?! (?:(?:drink|eat|smoke|drive)\b|do \w+days?\b"
+    r"|(?:work|go) (?:at|to|for)\b).*\bany ?more\b)"
+    rf"|use|prefer|avoid|make sure|ensure|be sure|stop \w+ing|keep|treat|(?!let's){_ORDERS})\b"
 )
 _OF_A_KIND: Final = pattern(
     rf"(?:\s+(?!{NO_KIND}\b)(?:[\w-]+\s+){{0,3}}?[\w-]*[^\Ws]s"
@@ -221,7 +221,7 @@ _TEXT: Final = words_of(
 )
 """The object of a verb in an order: "Check spelling: …"."""
 _IN_NAME: Final = pattern(
-    rf"(?:-\w|\s*=|\s+of\b|(?<=update)\s+on\b|(?<=fix)\s+for\b|\s+{_HAS_VERB}\b"
+    rf"(?:-\w|\s*=|\s+of\b|(?<=update)\s+on\b(?!\s+\w+days\b)|(?<=fix)\s+for\b|\s+{_HAS_VERB}\b"
     rf"|(?:{_OF_A_NAME}|(?<=check)\s+in|(?<=move)\s+to(?=\s+(?-i:[A-Z]))"
     rf"|\s+to(?:\s+the)?(?=\s+[\w./-]+\s+(?:{_HAS_VERB}|{_TELLS_OF_THINGS}|{_THIRD_PERSON})\b))"
     rf"(?:\s+(?:of|for|on|in|at|to)(?:\s+the)?)?(?:{_OF_A_NAME}){{0,3}}?"

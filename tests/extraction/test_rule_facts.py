@@ -356,13 +356,32 @@ def test_a_bare_line_of_a_program_is_kept_beside_words_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("lead", "line"),
+    [("Install with:", "pip install foo"), ("deploy with", "git push origin main")],
+)
+def test_a_line_of_a_program_stays_if_the_line_before_says_what_it_is_for(
+    lead: str, line: str
+) -> None:
+    assert kept(user(f"{lead}\n{line}")) == [line]
+    assert kept(user(line)) == kept(user(f"Explain this:\n{line}")) == []
+
+
+@pytest.mark.parametrize(
     ("text", "is_preference"),
     [
         ("check-in is 3pm, checkout 10", False),
         ("don't do saturdays anymore, wednesdays now", False),
         ("Build takes nine minutes.", False),
         ("Merge to main needs two approvals.", False),
+        ("Don't work at Acme any more.", False),
+        ("Update on the release: it moved to May.", False),
         ("Don't use tabs anymore.", True),
+        ("Don't do inline styles any more.", True),
+        ("Don't work on main any more.", True),
+        ("Don't do force pushes on main any more.", True),
+        ("Do not go over budget any more.", True),
+        ("Don't go through the proxy any more.", True),
+        ("Update on Fridays only.", True),
         ("Don't do that.", True),
         ("Check the changelog before upgrading anything.", True),
         ("Add a test for every bug you fix.", True),

@@ -66,6 +66,8 @@ _BARE_PROGRAM: Final = re.compile(
     r"|(?:npm i(?:nstall)?|pip install)(?: -\S+)* (?!(?:fail|work|hang|break|take|run)s$)[\w@./-]+)"
 )
 """A line of a program, or its error, without a fence; beside words it stays."""
+_LEADS_TO_PROGRAM: Final = re.compile(r"(?:(?<!this)(?<!error):|\bwith)\s*$", re.IGNORECASE)
+"""The end of a line that says what the next is for: "Install with:"."""
 _DONE: Final = (
     r"(?:book|schedul|order|reserv|sav|not|remember|cancel|pa(?:y|id)|submit|send|sent|set)\w*"
 )
@@ -119,7 +121,7 @@ def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool)
     beside = _beside(text, parts) if message.role is MessageRole.USER else frozenset()
     answers = frozenset(place + 1 for place in beside if is_asking(parts[place]))
     for number, sentence in enumerate(parts):
-        if _PROGRAM.fullmatch(sentence) or _BARE_PROGRAM.fullmatch(sentence[:_JUDGED]):
+        if _is_program(sentence, parts[number - 1] if number else ""):
             rest += [sentence] if message.role is MessageRole.USER else []
             continue
         sure = _worth(sentence, message.role)
@@ -140,6 +142,14 @@ def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool)
     if worth:
         for piece in fitting(_JOINT.sub("", " ".join(rest)), _LONGEST):
             yield _fact(message, place, piece, worth)
+
+
+def _is_program(sentence: str, lead: str) -> bool:
+    """Return whether a line is of a program, and the line before does not say what it is for."""
+    if _PROGRAM.fullmatch(sentence):
+        return True
+    is_bare = _BARE_PROGRAM.fullmatch(sentence[:_JUDGED]) is not None
+    return is_bare and _LEADS_TO_PROGRAM.search(lead[-_JUDGED:]) is None
 
 
 def _is_shown(parts: Sequence[str]) -> bool:
