@@ -22,10 +22,18 @@ _SHORT: Final = re.compile(
     r"(?<![\w'\u2019@./-])"
     # Not German "im Krankenhaus", a man named Ive, French "le film dont je parle".
     r"(?!im (?-i:[^\Wa-z\d_])|ive (?:is|was|has|lives|works|likes|loves)\b"
-    r"|dont (?:je|tu|ils?|elles?|on|nous|vous|l[ea]s?|une?)\b|dont [jl]['\u2019])"
+    r"|dont (?:je|tu|ils?|elles?|on|nous|vous|l[ea]s?|une?|[mts](?:on|a|es)"
+    r"|[nv]otre|personne|tout)\b|dont [jl]['\u2019]"
+    r"|wont to\b|wont(?:(?<=(?:his|her|its|our|eir) wont)|(?<=my wont)))"
     rf"(?:{'|'.join(_SHORT_FORMS)})(?![\w'\u2019@/-]|\.\w)",
     re.IGNORECASE,
 )
+_GERMAN: Final = re.compile(
+    r"\b(?:ich|wir|uns|nicht|und|ist|bin|habe|dem|der|das|eine?|januar|februar|märz|mai|juni|juli"
+    r"|oktober|dezember|sommer|herbst|frühling|büro)\b",
+    re.IGNORECASE,
+)
+"""A text with such a word has the German "im", also before a noun in lower case."""
 _SMALL: Final = re.compile(
     # The first word of a sentence, unless it is code such as "main.py"; and "i" in a clause.
     r"(?:^\W{0,3}|(?<=[^\W_]{2}[.!?])\s)[a-z](?=[a-z]{0,30}(?:[\s,]|['\u2019]\w))"
@@ -44,6 +52,8 @@ _IS: Final = (
     r"|[$\u20ac\u00a3]?\d[\w.,:]{0,15}(?: (?:dollars|euros|pounds|years old|[ap]m))?" + _LAST
 )
 _IS_BEHIND_A_THING: Final = (  # "My boss's Ines", "the deadline's May 20", but not "Ann's Friday"
+    # One has several friends, and "my friend's Toyota" is a car.
+    r"(?<!(?:friend|cousin|sister)['\u2019]s )(?<!brother['\u2019]s )"
     r"(?:(?-i:[A-Z])[\w-]{0,30}|(?:mon|tues|wednes|thurs|fri|satur|sun)day|tomorrow"
     r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]{0,6}(?= \d))(?: \d{1,2})?" + _LAST
 )
@@ -69,6 +79,8 @@ def carefully_typed(text: str) -> str:
 
 
 def _with_apostrophe(match: re.Match[str]) -> str:
+    if match[0].lower() == "im" and _GERMAN.search(match.string):
+        return match[0]
     short = _SHORT_FORMS[match[0].lower()]
     return short[0].upper() + short[1:] if match[0][0].isupper() or short[0] == "i" else short
 

@@ -145,28 +145,35 @@ _NEGATED: Final = re.compile(
     _FLAGS,
 )
 PAST: Final = re.compile(
-    r"\b(?:\w{2,}(?<!e)ed|was|were|had|went|broke|bought|got|saw|met|did|came|took|made|ate|gave|lost|won"
-    r"|found|said|told|read|wrote|drank|fell|flew|drove|sold|built|ran|began|left|paid|taught|grew"
-    r"|spent|swam|sang|rode|slept|lent|caught)\b",
+    # "Agreed" and "freed" are past, "need" is not.
+    r"\b(?:(?!(?:\w*[fns]eed|s?weed|breed|speed|bleed|greed|creed|exceed|proceed|succeed)\b)\w{2,}ed"
+    r"|was|were|had|went|broke|bought|got|saw|met|did|came|took|made|ate|gave|lost|won|found"
+    r"|said|told|read|wrote|drank|fell|flew|drove|sold|built|ran|began|left|paid|taught|grew|spent|swam|sang|rode|slept|lent|caught)\b",
     _FLAGS,
 )
 _WHO: Final = (
     r"(?:I|we|he|she|they|(?:my|our|the) [\w'\u2019-]+(?: [\w'\u2019-]+)?"
     r"|(?!(?:I|we|he|she|they|my|our|the)\b)[\w-]+)"
 )
-_BEGAN: Final = _any(
+_ONLY_THEN: Final = _any(
     r"""
-    bought  got  made  found  took  adopted  joined  moved  started  began  became  signed
-    subscribed  enrolled  registered  booked  scheduled  rescheduled  postponed  pushed  ordered
-    planned  hired  rented  leased  installed  deployed  migrated  upgraded  switched  changed
-    decided  agreed  picked  settled  diagnosed  prescribed  promoted  elected  appointed  married
-    added  introduced  launched  invested  borrowed  reserved  parked  went with  went vegan
-    inherited  received  opened  founded  created  read  named  called  accepted  promised
+    paid  cost  spent  built  wrote  painted  drew  met  visited  toured  attended  travelled
+    traveled  studied  graduated  lived  worked  interned  served  slept  ate  drank  smoked
+    cooked  baked  drove  flew  walked  hiked  swam  sang  danced  rode  raced  played  saw  watched
+    heard  spoke  talked  asked  told  said  thanked  helped  fell  died  broke  crashed  repaired
+    fixed  cleaned  washed  celebrated  gave  used  sold  lost  ended  stopped  quit  grew up
+    born  raised  presented  missed  finished  passed  argued  interviewed  enjoyed  stayed
+    photographed  reviewed  researched  waited  scored  forgot
+    left (?!my|our|the|an?)
+    ran (?:(?:an?|the|my|\d+) )?(?:[\w-]+ ){0,2}(?:race|marathon|\d+ ?k|km|miles?)
+    had (?:an?|the|my|our|\d+)  did (?:an?|my)  went (?:to|by|through|home)
     """
 )
+"""What lasts in nothing: all else may have begun something, as "landed a job" did, and is asked."""
 _HAPPENED: Final = re.compile(
     r"(?!.*(?:[,;]| (?:and|but|which|that)\b))(?:(?:in|on|last|yesterday)(?: \w+){0,2},? )?"
-    rf"{_WHO}(?: (?:just|also|once|first|\w+ly))? (?!(?:(?:was|were) )?{_BEGAN}\b){PAST.pattern}",
+    rf"{_WHO}(?: (?:just|also|once|first|\w+ly))? (?:(?:(?:was|were) )?{_ONLY_THEN}\b"
+    r"|(?:was|were) (?!\w+ed\b|given\b|taken\b|put\b))",
     _FLAGS,
 )
 """What happened, and began nothing that lasts: "I built the shed", but not "I bought a bike"."""
@@ -202,16 +209,25 @@ _BESIDE: Final = re.compile(
     + r"\b|也|今天|も",
     _FLAGS,
 )
+_FOR_A_WHILE: Final = _any(
+    r"""
+    for (?:an?|the|this|that|these|some|one|two|three|\d+)(?! (?:new )?(?:job|better)\b)
+    temporarily  until  till
+    """
+)
 _CHANGED_THEN: Final = re.compile(
     rf"\b(?:(?:since|as of|starting|effective) (?:{RECENTLY}|{_YEAR})"
     r"|turned \d{1,3} "
     + RECENTLY
     + r"|(?:moved|relocated|joined(?! [^.!?;]{1,40} for )|started|became|switched|changed"
-    r"|converted|migrated|renamed|promoted)\b[^.!?;]{1,60}? "
-    rf"(?:{RECENTLY}|in {_YEAR}))\b",
+    r"|converted|migrated|renamed|promoted)\b"
+    rf"(?:(?! {_FOR_A_WHILE}\b)[^.!?;]){{1,60}}? {RECENTLY})\b",
     _FLAGS,
 )
-"""When something changed: "I moved to Bergen yesterday", not "I work from home today"."""
+"""When something changed: "I moved to Bergen yesterday", not "I work from home today".
+
+"In 2010" may be long over, as nothing here says which year it is.
+"""
 _UNREAL: Final = re.compile(
     r"\b"
     + _any(

@@ -81,6 +81,8 @@ _CAPITALS: Final = r"[A-Z][\w-]*(?: [A-Z][\w-]*){0,2}"
 _WIDER_PLACE: Final = re.compile(rf"(?:, {_CAPITALS}){{1,2}}\W*")
 _BEYOND_JOB: Final = re.compile(r" (?:at|in|with|for|on|from|of|by|to|who|that)\b.*")
 """What "a nurse at Charité" says besides the job."""
+_BOUND: Final = r"\b(?:before|after|until|than|exceed|past|by) (?:\S+ )?"
+_NOW: Final = re.compile(r"\bnow\b", re.IGNORECASE)
 _MOST_WORDS: Final = 5
 """Maximum words of a value in which two sentences differ."""
 
@@ -220,17 +222,19 @@ def words_of_statement(known: Statement, text: Reading) -> frozenset[str]:
 def _of_frames(new: Reading, old: Reading) -> Conflict | None:
     """Compare sentences that differ in one value: "The API runs on port 8080", "on port 8443"."""
     is_then = new.change.is_changed and PAST.search(new.text) is not None
-    # One may have left both Oslo and Rome.
     is_denied_too = new.change.is_negated and old.change.is_negated and not new.change.corrects
     is_one = new.is_one_sentence and old.is_one_sentence
-    if new.change.is_for_a_while or is_then or is_denied_too or not is_one:
+    if new.change.is_for_a_while or is_then or not is_one:
         return None
     values = _differing(_SINCE.sub("", new.text), old.text)
     if values is None:
         return None
     value, known = values
     is_announced = _is_announced(new)
-    is_other = value.is_value and value.form != known.form
+    # One may have left both Oslo and Rome, but what is not before 10 is not before 9 either.
+    is_bound = re.search(_BOUND + re.escape(value.form), new.text.lower()) is not None
+    is_limit = (value.is_closed and is_bound) or _NOW.search(new.text) is not None
+    is_other = value.is_value and value.form != known.form and (is_limit or not is_denied_too)
     if not is_other or (value.goes_with(known) and not is_announced):
         return None
     # What happened twice happened twice, and so did what both Ann and Bob did ("joined Acme").

@@ -112,7 +112,9 @@ STATE_PATTERNS: Final = {
 _OF_THING: Final = re.compile(
     # Red is a colour, and so is green, but of a build.
     r"(?=.*\b(?:builds?|tests?|CI|pipelines?)\b|(?!.* (?:is|are)\b.* (?:red|green)\b))"
-    r"(?:(?:the|our|my) |(?!(?:it|th\w+|s?he|we|you|I|\w+(?:one|body|thing))\b))"
+    # A lamp may be broken and another work; Ann is up for a walk, and down for one.
+    r"(?:(?:the|our|my) |(?!.* for )(?!(?:it|th\w+|s?he|we|you|I|\w*one|\w+(?:body|thing)|an?|some"
+    r"|another|any|each|every|no|dad|mom|mum|\d+)\b))"
     r"(?P<thing>[\w -]{1,40}?) (?:(?:is|are) (?:(?:now|still|finally|again) )*(?:"
     r"(?P<fails>broken|down|failing|red|offline|out of order)"
     r"|fixed|repaired|up|back(?: up| online)?|working|passing|green|online)|works? (?:again|now))"

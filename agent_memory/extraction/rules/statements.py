@@ -365,11 +365,24 @@ _QUALITY: Final = re.compile(
 
 
 _STATE: Final = re.compile(
-    rf"(?:{_QUALITY.pattern})|(?:\w{{3,}}(?:ing|(?<!mm)ed|nant)|sick|ill|angry|mad|sad|happy|dead"
-    r"|deaf|blind|slow|fast|broken|down|up|late|old|young|small|big|new|single|gay|vegan|left|away"
-    r"|out|off|over|back|low|full|empty|noisy|flaky|strict|missing)\b"
+    r"(?!(?:m\w+hamm?ed|ahmed|hamed|jared|\w+fred|mildred|sterling|fleming"
+    r"|manning|irving|spring|ansible)\b)"
+    rf"(?:(?:{_QUALITY.pattern})|(?:\w{{3,}}(?:ing|ed|nant)|sick|ill|angry|mad|sad|happy|dead|deaf"
+    r"|blind|slow|fast|broken|down|up|late|old|young|small|big|huge|tiny|new|single|gay|vegan|left"
+    r"|away|out|off|over|back|low|full|empty|noisy|flaky|strict|ready|stable|unstable|healthy|live"
+    r"|dirty|clean|tidy|messy|bright|dark|shut|local|public|private|closed|open|offline|online|cheap|better|worse|stale|idle"
+    r"|sore|stiff|numb|wrong|correct|free|legacy|fresh|warm|cold|hot|wet|dry|long|short|loud|quiet)"
+    # A second word that is none of these makes a name: "big query", "new relic".
+    r"(?=$| (?:and|or|but|at|about|on|in|to|for|of|with|from|than|again|lately|online|enough|sick"
+    r"|too|there|here|often|already|still|inside|handed|time)\b))"
 )
 """What may follow "my boss is" in lower case and is no name; Mohammed is one."""
+_LIVING: Final = re.compile(
+    r"(?:boss|(?<!package )manager|wife|husband|partner|(?:girl|boy)?friend|brother|sister|son"
+    r"|daughter|mother|father|mom|mum|dad|uncle|aunt|cousin|baby|kid|dog|cat|colleague|landlord"
+    r"|neighbou?r|roommate|flatmate)$"
+)
+"""Who may be anything that the rules know no word for: "hyper"; what is not alive is a name."""
 
 
 def _in_lower_case(value: Value, slot: str) -> Value:
@@ -377,7 +390,9 @@ def _in_lower_case(value: Value, slot: str) -> Value:
     if slot in _KIND_OF or slot.startswith(("favourite ", "default ")) or slot.endswith(" name"):
         return value._replace(is_cased=True)
     # One is angry and pregnant: of two states, neither is another value.
-    return Value(f"state {value.form}", value.form) if _STATE.match(value.form) else value
+    if _STATE.match(value.form):
+        return Value(f"state {value.form}", value.form)
+    return value if _LIVING.search(slot) else value._replace(is_cased=True)
 
 
 def _fitting(value: Value, slot: str) -> Value:
