@@ -42,7 +42,7 @@ same."""
 # them; names, numbers, and negations that change a meaning are not.
 STOP_WORDS: Final = frozenset(
     """
-    a about an and any are as at be been being but by can could did do does doing done for from
+    a about am an and any are as at be been being but by can could did do does doing done for from
     had has have having he her hers him his how i if in into is it its itself just me might my
     of on or our ours out s shall she should so some such t than that the their theirs them then
     there these they this those to too up us was we were what when where which while who whom

@@ -39,6 +39,17 @@ _DERIVED: Final = """
     deep/depth high/height long/length strong/strength wide/width
 """
 """Verbs and adjectives with the nouns made of them, which no stemmer brings together."""
+_ANSWERED_BY: Final = """
+    live/moved/address/home/based/reside home/moved/address/live reside/live/moved/address/home
+    address/live/moved work/job/joined/hired/employed/employer job/work/joined/hired/employed
+    employer/work/job/joined/hired employed/work/job/joined/hired occupation/work/job
+    profession/work/job spouse/wife/husband/married married/wife/husband/wedding
+    partner/wife/husband/girlfriend/boyfriend kid/son/daughter/child children/son/daughter/kid
+    sibling/brother/sister parent/mother/father/mom/dad/mum pet/dog/cat/puppy/kitten
+    old/age/born/birthday/turned age/old/born/birthday/turned born/birthday/age birthday/born
+"""
+"""What people ask for, and the words with which it is said: "where do I live?" is answered by "I
+moved to Bergen"."""
 _SPELT: Final = tuple(
     (re.compile(british), american, re.compile(made_british), other)
     for british, american, made_british, other in (
@@ -63,6 +74,18 @@ def same_words(word: str) -> set[str]:
     for british, american, made_british, other in _SPELT:
         forms |= {british.sub(american, word), made_british.sub(other, word)}
     return forms - {word}
+
+
+def answering_words(word: str) -> tuple[str, ...]:
+    """Return words that may say what a lower-case word of a question asks for."""
+    table = _answers()
+    return table.get(word) or table.get(word.removesuffix("s"), ())
+
+
+@cache
+def _answers() -> dict[str, tuple[str, ...]]:
+    groups = (group.split("/") for group in _ANSWERED_BY.split())
+    return {asked: tuple(words) for asked, *words in groups}
 
 
 @cache

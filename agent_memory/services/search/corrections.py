@@ -8,6 +8,7 @@ from typing import Final
 from agent_memory.runtime.package_files import PACKAGE
 from agent_memory.services.search.vocabulary import MOST_ALTERNATIVES, Alternatives, Vocabulary
 from agent_memory.storage.records import Alternative, Term
+from agent_memory.text.same_words import answering_words
 from agent_memory.text.word_forms import (
     cuts,
     folded,
@@ -21,6 +22,8 @@ MOST_CORRECTED: Final = 8
 """Maximum words corrected per query: if more are unknown, most are simply not in the store."""
 MOST_CORRECTIONS: Final = 3
 
+ANSWERING: Final = 0.5
+"""The weight of a word that may say what is asked for, relative to the word itself."""
 MISSPELT: Final = 0.5
 """The weight of a correction relative to a word that occurs as asked."""
 SHORTENED: Final = 0.75
@@ -74,6 +77,28 @@ def other_lengths(vocabulary: Vocabulary, terms: Iterable[Term]) -> Alternatives
         if near:
             others[word] = vocabulary.commonest(near, counts, MOST_ALTERNATIVES)
     return others
+
+
+# Answers ------------------------------------------------------------------------------------------
+
+
+def answers(vocabulary: Vocabulary, unknown: Sequence[Term]) -> Alternatives:
+    """Return the words of the vocabulary that may say what unknown words ask for."""
+    forms_of = {term.word: answering_words(term.written.lower()) for term in unknown}
+    forms = sorted({form for forms in forms_of.values() for form in forms})
+    if not forms:
+        return {}
+    token_of = dict(zip(forms, vocabulary.tokens(forms), strict=True))
+    counts = vocabulary.counts(set(token_of.values()), ())
+    alternatives = {
+        word: vocabulary.commonest(
+            [Alternative((token_of[f],), f, ANSWERING) for f in forms if token_of[f] in counts],
+            counts,
+            MOST_ALTERNATIVES,
+        )
+        for word, forms in forms_of.items()
+    }
+    return {word: several for word, several in alternatives.items() if several}
 
 
 # Misspellings -------------------------------------------------------------------------------------

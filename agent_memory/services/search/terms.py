@@ -15,6 +15,8 @@ compounds       words of the query as a single word in the store; a word of the 
                 number in groups, "1,250" for "1250"; a hyphen, "e-mail" for "email"
 same words      short and full forms, "repo" and "repository", and British and American spelling.
                 They count ``SAME``
+answers         of a few words that no memory has, what may say it: "moved" for "live". They count
+                ``ANSWERING``
 misspellings    words one edit away, and for long words two, if nothing else is known of a word.
                 They count ``MISSPELT`` of the word itself
 shortenings     longer words that begin with an unknown one, "PostgreSQL" for "postgres", and names
@@ -28,7 +30,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent_memory.services.search.corrections import corrections, other_lengths
+from agent_memory.services.search.corrections import answers, corrections, other_lengths
 from agent_memory.services.search.date_terms import with_dates
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.runs import LONGEST, runs_of
@@ -164,6 +166,9 @@ def _varied(
         is_english=language == "english" or languages == {"english"},
         has_compounds=has_compounds,
     )
+    if language == "english" or languages == {"english"}:
+        unanswered = unmatched - alternatives.keys()
+        alternatives |= answers(vocabulary, [term for term in variable if term.word in unanswered])
     if has_compounds:
         alternatives |= forms.parts_of(unmatched - alternatives.keys())
     alternatives |= other_lengths(vocabulary, terms)

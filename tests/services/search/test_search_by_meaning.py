@@ -39,7 +39,7 @@ ANSWERS = {
     "is our car repaired?": "The vehicle needs a new engine and fresh tires",
     "what does my doctor recommend?": "The physician prescribed antibiotics and more sleep",
     "what music instrument does she practise?": "Ingrid plays the violin in an orchestra",
-    "which pet animals live here?": "Samir adopted a kitten and two puppies",
+    "which furry animals came home?": "Samir adopted a kitten and two puppies",
     "where do we spend our vacation?": "Every summer holiday trip goes to a beach in Portugal",
 }
 PEOPLE = "Alice Bob Carla Dmitri Elena Farid Grace Hiro Jamal Keiko Liam Maria Nadia Omar".split()
@@ -197,7 +197,7 @@ def test_a_search_for_nothing_finds_nothing(wordllama: AgentMemory, query: str) 
 @pytest.mark.parametrize("threshold", [0.0, 0.3, 0.6, 1.0])
 def test_a_threshold_holds_for_what_is_near_too(wordllama: AgentMemory, threshold: float) -> None:
     results = wordllama.search(
-        "which pet animals live here?", 50, similarity_threshold=threshold, count_accesses=False
+        "which furry animals came home?", 50, similarity_threshold=threshold, count_accesses=False
     )
     assert all(hit.similarity >= threshold for hit in results)
 
@@ -493,10 +493,10 @@ def test_a_users_vectors_are_read_anew_once_a_memory_changes(
     monkeypatch.setattr(vector_index, "NAMED", 20)
 
     def found(memory: AgentMemory) -> list[str]:
-        hits = memory.search("which pet animals live here?", user_id="ann", count_accesses=False)
+        hits = memory.search("which furry animals came home?", user_id="ann", count_accesses=False)
         return contents(hits)
 
-    answer = ANSWERS["which pet animals live here?"]
+    answer = ANSWERS["which furry animals came home?"]
     with AgentMemory("bob", root=tmp_path, embedder="wordllama") as memory:
         memory.store_many([{"content": text, "user_id": "ann"} for text in sentences(40)])
         memory.migrate()
