@@ -331,11 +331,9 @@ class SessionMemory(WithCheckedFlags):
     def undo(self, change_id: int | None = None) -> Undone:
         """Undo one change of this session's memories, or what was last done to them.
 
-        If one verb changed memories of several users, only this session's are restored. Unlike
-        ``AgentMemory.undo``, it passes over promotions, settings and what was done to the graph,
-        and undoes the change before them. Requires the permissions to read, write and delete.
-        Raises ``ValidationError`` as ``AgentMemory.undo`` does; the changes of others seem not to
-        exist.
+        If one verb changed memories of several users, only this session's are restored. Requires
+        the permissions to read, write and delete. Raises ``ValidationError`` as
+        ``AgentMemory.undo`` does; the changes of others seem not to exist.
         """
         for permission in ("read", "write", "delete"):
             self._refuse_unless(permission)

@@ -277,7 +277,7 @@ class Store:
             evicted = enter_scratchpad(self._engine, entering, "promoted", now).evicted
             self._engine.agent.count_promotions(int(not is_archived and reason is None))
             if is_promoted := not is_archived and reason != "promoted":
-                record_unhistoric(self._engine, "promote", [memory_id], now=now)
+                record_unhistoric(self._engine, "promote", memory_id, now=now)
             return Promotion(
                 memory_id=memory_id,
                 promoted=is_promoted,
@@ -290,7 +290,7 @@ class Store:
         """Remove a memory from the scratchpad, and return whether it was there."""
         with self._unit_of_work.write() as now:
             if was_in := self._engine.scratchpad.leave(row_id_of(self._engine, memory_id)):
-                record_unhistoric(self._engine, "demote", [memory_id], now=now)
+                record_unhistoric(self._engine, "demote", memory_id, now=now)
             return was_in
 
     def refuse_read_only(self) -> None:

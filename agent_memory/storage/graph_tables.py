@@ -125,17 +125,11 @@ class GraphTable(Protocol):
 
     def confirm_edge(
         self, edge_id: str, *, confidence: float, context: str | None, start: str, now: str
-    ) -> bool:
-        """Record that a relationship was stated again: the higher confidence, the earlier start.
+    ) -> None:
+        """Record that a relationship was stated again: the higher confidence, the earlier start."""
 
-        Returns whether any of that is new.
-        """
-
-    def mark_by_hand(self, kind: str, graph_id: str) -> bool:
-        """Mark an entity or a relationship as made by hand: visible without any memory.
-
-        Returns whether it was not.
-        """
+    def mark_by_hand(self, kind: str, graph_id: str) -> None:
+        """Mark an entity or a relationship as made by hand: visible without any memory."""
 
     def is_by_hand(self, edge_id: str) -> bool:
         """Return whether a relationship, or an open one that says the same, was stated by hand."""

@@ -89,8 +89,6 @@ class GraphChanges:
         self._admission = Admission(engine)
         self._sources: dict[str, int | None] = {}
         self._run_of: dict[str, str | None] = {}
-        self.is_changed = False
-        """Whether anything is other than it was; what a memory says again counts as well."""
         self.user_id = self._owner(user_id, memory_ids)
         complete(engine)
 
@@ -138,8 +136,6 @@ class GraphChanges:
         if entity_id is None:
             entity_id = self._new_entity(key, statement)
         elif values:
-            row = self._engine.graph.entity_row(entity_id)
-            self.is_changed |= any(row[name] != value for name, value in values.items())
             self._engine.graph.update_entity(entity_id, values, self._now)
         self._link("entity", entity_id, dict.fromkeys(self._sources, statement))
         for alias in aliases:
@@ -157,7 +153,6 @@ class GraphChanges:
             "created_at": self._now,
             "updated_at": self._now,
         }
-        self.is_changed = True
         entity_id = self._engine.graph.insert_entity(columns)
         for alias in USER_ALIASES if key == USER_NAME.lower() else ():
             self._engine.graph.add_alias(entity_id, alias, key, None)
@@ -171,7 +166,6 @@ class GraphChanges:
             taken = self._engine.graph.entity_row(taken_by)["name"]
             message = f"is already a name of {taken!r}: merge the two if they are the same"
             raise ValidationError.of("aliases", message, alias)
-        self.is_changed = True
         memory_id = next(iter(self._sources), None)
         self._engine.graph.add_alias(entity_id, alias, self._key(alias), memory_id)
 
@@ -196,8 +190,8 @@ class GraphChanges:
             times = {"created_at": self._now, "updated_at": self._now}
             statement = {**statements[memory_id], **times}
             self._engine.graph.add_source(kind, of, memory_id, change_id, statement)
-        if self._sources or self._engine.graph.mark_by_hand(kind, of):
-            self.is_changed = True
+        if not self._sources:
+            self._engine.graph.mark_by_hand(kind, of)
 
     def _refuse_rejected(self, *texts: str | None) -> None:
         for text in texts:
@@ -216,7 +210,6 @@ class GraphChanges:
         ends, closed = others(None)
         in_runs = {run: others(run) for run in self._runs}
         same = self._same(source, relationship, target)
-        self.is_changed |= bool(closed)
         for edge_id in closed:
             self._engine.graph.close_edge(edge_id, self._closing(start), but_in_runs=self._runs)
         for run, (_, edge_ids) in in_runs.items():
@@ -224,7 +217,7 @@ class GraphChanges:
                 self._engine.graph.close_in_run(edge_id, self._closing(start), run)
         if same is not None:
             edge_id, ends = same, None
-            self.is_changed |= self._engine.graph.confirm_edge(
+            self._engine.graph.confirm_edge(
                 edge_id,
                 confidence=fact.confidence,
                 context=fact.temporal_context,
@@ -298,7 +291,6 @@ class GraphChanges:
     def _open(
         self, fact: Fact, source: str, relationship: str, target: str, start: str, ends: str | None
     ) -> str:
-        self.is_changed = True
         return self._engine.graph.insert_edge(
             {
                 "source_id": source,
@@ -317,7 +309,6 @@ class GraphChanges:
         )
 
     def _close(self, edge_id: str, at: str) -> None:
-        self.is_changed = True
         closing = self._closing(at)
         self._engine.graph.close_edge(edge_id, closing, but_in_runs=self._runs)
         for run in self._runs:
@@ -420,7 +411,6 @@ class GraphChanges:
         kept, gone = ids
         if kept == gone:
             return kept
-        self.is_changed = True
         row = self._engine.graph.entity_row(gone)
         self._engine.graph_maintenance.merge(kept, gone)
         if row["name_key"] is not None:

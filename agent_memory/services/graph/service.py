@@ -61,7 +61,7 @@ class GraphService(Service):
         self, user_id: str | None, run_id: str | None = None, memory_ids: Sequence[str] = ()
     ) -> Iterator[GraphChanges]:
         with self._unit_of_work.write() as now:
-            graph = GraphChanges(
+            yield GraphChanges(
                 self._engine,
                 user_id=user_id,
                 run_id=run_id,
@@ -69,9 +69,8 @@ class GraphService(Service):
                 now=now,
                 only_run=self.only_run,
             )
-            yield graph
-            if graph.is_changed:
-                record_unhistoric(self._engine, "graph", memory_ids, now=now)
+            if not memory_ids:  # what memories state goes and returns with them
+                record_unhistoric(self._engine, "graph", now=now)
 
     @repeated_if_undone
     def add_entity(

@@ -13,7 +13,7 @@ from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
 from agent_memory.services.review_answers import answered_by, hold_what_is_kept, is_shorter
-from agent_memory.services.writing.update import last_step, recorded
+from agent_memory.services.writing.update import recorded
 from agent_memory.storage.change_records import CREATED, Change, reverted
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Reason, RowValues, read_json
@@ -166,11 +166,14 @@ def _changes_to_undo(
             message = "no such change: `history` lists them"
             raise ValidationError.of("change_id", message, change_id)
         return changes[0].event if around is None else around.verb, changes
-    operation, changes = last_step(engine)
-    if operation is None:
-        if not changes:
+    operation = engine.operations.last()
+    newest = engine.history.last_change()
+    if operation is None or operation.last_change < newest:
+        if not newest:
             raise ValidationError.of("undo", "nothing has been changed yet", None)
+        changes = engine.history.between(newest, newest)
         return changes[0].event, changes
+    changes = engine.history.between(operation.first_change, operation.last_change)
     if not changes:
         raise ValidationError.of(
             "undo",

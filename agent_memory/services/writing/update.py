@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +16,6 @@ from agent_memory.storage.memory_values import is_same_value
 if TYPE_CHECKING:
     from agent_memory.models.agent import AgentConfig
     from agent_memory.models.memory import Memory
-    from agent_memory.storage.change_records import Change
-    from agent_memory.storage.records import Operation
 
 
 def update(
@@ -86,32 +84,18 @@ def signed(engine: Engine, memory_id: str, session_id: str, now: datetime) -> It
     engine.history.sign(memory_id, since=before, session_id=session_id, now=now)
 
 
-def last_step(engine: Engine) -> tuple[Operation | None, list[Change]]:
-    """Return the last operation with its changes, or the last change if it is in none."""
-    operation, newest = engine.operations.last(), engine.history.last_change()
-    if operation is None or operation.last_change < newest:
-        return None, engine.history.between(newest, newest)
-    return operation, engine.history.between(operation.first_change, operation.last_change)
-
-
 def record_unhistoric(
-    engine: Engine, verb: str, memory_ids: Sequence[str] = (), *, now: datetime
+    engine: Engine, verb: str, memory_id: str | None = None, *, now: datetime
 ) -> None:
     """Record what no history has, so that ``undo`` does not undo what was before it instead.
 
-    Nothing is recorded if an undo of the last step takes it back: hooks store one memory and take
-    it out of the scratchpad, and what memories state in the graph goes with their last change.
-    Nor if it only brings back what was deleted: the graph has it again, and nothing is lost.
+    If the last change of all stored the memory that it was done to, an undo takes both back: hooks
+    store a summary and take it out of the scratchpad.
     """
-    operation, changes = last_step(engine)
-    if verb == "graph" and memory_ids and changes and all(c.event == "DELETE" for c in changes):
-        return
-    undone = {
-        change.memory_id
-        for change in changes
-        if verb == "graph" or (operation is None and change.event == "ADD")
-    }
-    if not memory_ids or not undone.issuperset(memory_ids):
+    newest = engine.history.last_change()
+    changes = engine.history.between(newest, newest) if memory_id is not None else []
+    is_new = any(each.event == "ADD" and each.memory_id == memory_id for each in changes)
+    if not is_new or engine.operations.around(newest) is not None:
         engine.operations.record_irreversible(verb, session_id=verb, now=now)
 
 

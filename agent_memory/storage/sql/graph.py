@@ -97,8 +97,6 @@ WHERE relationship_id IN {_TWINS} AND (valid_to IS NULL OR closing_is_undone = 1
   OR (closed_by IS NOT NULL AND (NOT EXISTS (SELECT 1 FROM memories WHERE id = closed_by)
     OR {_RUN.format("closed_by")} IS DISTINCT FROM {_RUN_OF_STATEMENT})))
 AND ({{which}})"""
-_SELECT_STATED: Final = """
-SELECT confidence, valid_from, temporal_context FROM relationships WHERE id = ?"""
 _SAID_AGAIN: Final = {
     "entity": """
   type = coalesce(excluded.type, CASE x.is_undone WHEN 0 THEN x.type END),
@@ -349,18 +347,15 @@ AND (CAST(? AS TEXT) IS NULL OR target_id = ?) ORDER BY seq"""
         context: str | None,
         start: str,
         now: str,
-    ) -> bool:
-        row = self._db.row(_SELECT_STATED, (edge_id,))
+    ) -> None:
         sql = f"""UPDATE relationships SET confidence = {self._db.GREATEST}(confidence, ?),
 updated_at = ?, valid_from = {self._db.LEAST}(valid_from, ?),
 temporal_context = coalesce(?, temporal_context) WHERE id = ?"""
         self._db.run(sql, (confidence, now, start, context, edge_id))
-        return row != self._db.row(_SELECT_STATED, (edge_id,))
 
-    def mark_by_hand(self, kind: str, graph_id: str) -> bool:
+    def mark_by_hand(self, kind: str, graph_id: str) -> None:
         table = "entities" if kind == "entity" else "relationships"
-        sql = f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0"
-        return self._db.run(sql, (graph_id,)) > 0
+        self._db.run(f"UPDATE {table} SET by_hand = 1 WHERE id = ? AND by_hand = 0", (graph_id,))
 
     def is_by_hand(self, edge_id: str) -> bool:
         return self._db.row(_SELECT_BY_HAND, (edge_id,)) is not None

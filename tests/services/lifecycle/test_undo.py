@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from agent_memory import AgentMemory, MemoryNotFound, RejectedContent, ValidationError
-from agent_memory.api.graph import MemoryGraph
 
 
 def test_a_stored_memory_is_taken_back_and_stored_again(memory: AgentMemory) -> None:
@@ -132,75 +131,6 @@ def test_what_changed_nothing_leaves_the_undo_of_what_was_before(memory: AgentMe
     assert not memory.demote("milk")
     memory.configure(scratchpad_max_size=10)
     assert memory.undo().memory_ids == ["coffee"]
-
-
-def test_what_an_older_memory_states_is_not_undone_in_place_of_a_newer_memory(
-    memory: AgentMemory,
-) -> None:
-    older = memory.store("Alice works at Acme")
-    memory.store("Bob lives in Paris")
-    memory.graph.add("Alice", "works at", "Acme", memory_id=older)
-    with pytest.raises(ValidationError, match="`graph`"):
-        memory.undo()
-    assert memory.count() == 2
-    ids = memory.store_many([{"content": "Ann knows Ben"}, {"content": "Ben knows Cy"}])
-    memory.graph.add("Ann", "knows", "Ben", memory_id=ids[0])
-    assert memory.undo().memory_ids == ids
-    assert [edge.target for edge in memory.graph.relationships()] == ["Acme"]
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [
-        lambda graph: graph.add("Alice", "works at", "Acme"),
-        lambda graph: graph.add_entity("Alice", type="person"),
-        lambda graph: graph.merge("Alice", "Alice"),
-        lambda graph: graph.update("Alice", "works at", "Acme"),
-        lambda graph: graph.apply({"updates": []}),
-    ],
-    ids=["add", "add_entity", "merge", "update", "apply"],
-)
-def test_what_changed_nothing_in_the_graph_leaves_the_undo_of_what_was_before(
-    memory: AgentMemory, verb: Callable[[MemoryGraph], object]
-) -> None:
-    memory.graph.add_entity("Alice", type="person")
-    memory.graph.add("Alice", "works at", "Acme")
-    memory_id = memory.store("Bob likes tea")
-    verb(memory.graph)
-    with pytest.raises(ValidationError, match="no such relationship"):
-        memory.graph.remove("Alice", "works at", "Zed")
-    assert memory.undo().memory_ids == [memory_id]
-
-
-@pytest.mark.parametrize(
-    "verb",
-    [
-        lambda graph: graph.add("Alice", "works at", "Acme", confidence=0.9),
-        lambda graph: graph.add("Alice", "works at", "Acme", temporal_context="on Mondays"),
-        lambda graph: graph.add("Alice", "works at", "Acme", valid_from="2001-01-01"),
-        lambda graph: graph.add_entity("Alice", type="pilot"),
-        lambda graph: graph.add_entity("Alice", aliases=["Al"]),
-        lambda graph: graph.remove("Alice", "works at", "Acme"),
-        lambda graph: graph.add("Bob", "likes", "tea"),
-    ],
-    ids=["confidence", "context", "start", "type", "alias", "remove", "by hand"],
-)
-def test_what_changed_the_graph_a_little_is_not_passed_over(
-    memory: AgentMemory, verb: Callable[[MemoryGraph], object]
-) -> None:
-    memory.graph.add("Alice", "works at", "Acme", confidence=0.5)
-    tea = memory.store("Bob likes tea")
-    memory.graph.add("Bob", "likes", "tea", memory_id=tea)
-    verb(memory.graph)
-    with pytest.raises(ValidationError, match="`graph`"):
-        memory.undo()
-
-
-def test_the_undo_of_a_session_passes_over_what_is_in_no_history(memory: AgentMemory) -> None:
-    ann = memory.session({"user_id": "ann"})
-    first, second = ann.store("Ann drinks tea"), ann.store("Ann drinks milk")
-    ann.promote(first)
-    assert ann.undo().memory_ids == [second]
 
 
 def test_an_undo_takes_back_what_was_done_to_the_memory_just_stored(memory: AgentMemory) -> None:
