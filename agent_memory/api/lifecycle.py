@@ -89,9 +89,9 @@ class LifecycleVerbs(OpenMemory):
         Memories that were stored are removed again, changed ones get their old values back, and
         deleted ones return. What one verb did to several memories (``store_many``, ``import_``,
         ``tidy``, …) counts as one step. An undo is itself a change: undoing it repeats what it
-        undid. Promotions, settings, erasures and what was done to the graph by hand cannot be
-        undone: right after one, nothing is. With ``whole``, a change is undone together with
-        everything the same call did. ``review_id`` reopens a review that was dismissed.
+        undid. Promotions, settings and erasures are not changes. With ``whole``, a change is undone
+        together with everything the same call did. ``review_id`` reopens a review that was
+        dismissed.
 
         Raises ``ValidationError`` if there is nothing to undo, or if a later change of the same
         memory has to be undone first; then nothing is changed.

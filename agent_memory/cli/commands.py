@@ -107,7 +107,7 @@ _NAME_WIDTH: Final = max(map(len, _MODULES))
 _ELSEWHERE: Final = {
     "approve": "review --approve", "delete": "forget", "dismiss": "review --dismiss",
     "find": "search", "get": "show", "list": "recent", "ls": "recent",
-    "purge": "erase", "query": "search", "recall": "search", "redo": "undo", "remember": "store",
+    "purge": "erase", "query": "search", "recall": "search", "remember": "store",
     "remove": "forget", "rm": "forget", "save": "store", "statistics": "stats", "status": "info",
     "version": "--version",
 }  # fmt: skip

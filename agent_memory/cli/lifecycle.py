@@ -93,8 +93,7 @@ def merge(session: Session, /, keep: str, others: tuple[str, ...]) -> None:
 def undo(session: Session, /, change: int | None, review: int | None) -> None:
     """Undo what was last done to memories, or a given change. An undo can be undone.
 
-    Everything that one command did (an import, a tidy) is undone together. A second `undo` undoes
-    the first: to go further back, give the number of a change.
+    Everything that one command did (an import, a tidy) is undone together.
 
     \b
     Examples:
@@ -108,8 +107,6 @@ def undo(session: Session, /, change: int | None, review: int | None) -> None:
     text = f"undid {done.verb} of {count:,} {'memory' if count == 1 else 'memories'}: {named}"
     if not done.change_ids:  # the change was only a question for review, or a decision on one
         text = f"undid {done.verb}: no memory changed, `review` shows what is under review"
-    elif done.verb == "undo":
-        text += "\nto go further back: `history` lists the changes, `undo --change N` undoes one"
     emit(done, text=text)
 
 

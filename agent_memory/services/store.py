@@ -50,7 +50,6 @@ from agent_memory.services.writing.insert import (
 from agent_memory.services.writing.update import (
     check_version,
     memory_of,
-    record_unhistoric,
     row_id_of,
     signed,
     update,
@@ -276,11 +275,9 @@ class Store:
             entering = [] if is_archived else [row_id]  # evict nothing for a hidden memory
             evicted = enter_scratchpad(self._engine, entering, "promoted", now).evicted
             self._engine.agent.count_promotions(int(not is_archived and reason is None))
-            if is_promoted := not is_archived and reason != "promoted":
-                record_unhistoric(self._engine, "promote", memory_id, now=now)
             return Promotion(
                 memory_id=memory_id,
-                promoted=is_promoted,
+                promoted=not is_archived and reason != "promoted",
                 evicted=evicted[0] if evicted else None,
                 scratchpad_size=self._engine.scratchpad.size(),
             )
@@ -288,10 +285,8 @@ class Store:
     @repeated_if_undone
     def demote(self, memory_id: str) -> bool:
         """Remove a memory from the scratchpad, and return whether it was there."""
-        with self._unit_of_work.write() as now:
-            if was_in := self._engine.scratchpad.leave(row_id_of(self._engine, memory_id)):
-                record_unhistoric(self._engine, "demote", memory_id, now=now)
-            return was_in
+        with self._unit_of_work.write():
+            return self._engine.scratchpad.leave(row_id_of(self._engine, memory_id))
 
     def refuse_read_only(self) -> None:
         """Raise ``StorageReadOnly`` if nothing can be written."""
@@ -312,15 +307,13 @@ class Store:
 
         Raises ``ValidationError`` if it would remove a category that memories have.
         """
-        with self._unit_of_work.write() as now:
+        with self._unit_of_work.write():
             before = self._engine.agent.config()
             config = change(before)
             for category in set(before.categories) - set(config.categories):
                 self._refuse_orphans(category, config)
             self._engine.agent.set_config(config)
             self._engine.scratchpad.evict(max_size=config.scratchpad_max_size)
-            if config != before:
-                record_unhistoric(self._engine, "configure", now=now)
             return config
 
     def _refuse_orphans(self, category: str, config: AgentConfig) -> None:

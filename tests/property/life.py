@@ -54,10 +54,9 @@ class Life(RuleBasedStateMachine):
     """An agent's memory beside a dictionary of what it must hold, and what ``undo`` must restore.
 
     ``before`` is the state that ``undo`` goes back to; ``None`` when there is nothing to undo, as
-    after an erasure; a promotion of the memory ``stored_last`` goes with it. ``told`` has all that
-    each memory says and said, ``erased`` the ids and ``unsaid`` the contents that no file brings
-    back. ``odd`` are the ids of rows that another program wrote, and no import would take, since
-    the last repair.
+    after an erasure. ``told`` has all that each memory says and said, ``erased`` the ids and
+    ``unsaid`` the contents that no file brings back. ``odd`` are the ids of rows that another
+    program wrote, and no import would take, since the last repair.
     """
 
     @initialize()
@@ -66,7 +65,6 @@ class Life(RuleBasedStateMachine):
         self.memory = self.opened()
         self.held: Held = {}
         self.before: Held | None = None
-        self.stored_last: str | None = None
         self.pinned: set[str] = set()
         self.told: Told = {}
         self.erased: set[str] = set()
@@ -82,9 +80,7 @@ class Life(RuleBasedStateMachine):
     def become(self, held: Held) -> None:
         """Take a new state over; one that is the same is no change, and not undone."""
         if held != self.held:
-            new = [*held.keys() - self.held.keys()]
             self.before, self.held = self.held, held
-            self.stored_last = new[0] if len(new) == 1 else None
         for memory_id, fields in held.items():
             self.told.setdefault(memory_id, set()).add(exact_form(fields["content"]))
         self.unsaid -= set().union(*self.told.values())
@@ -153,13 +149,11 @@ class Life(RuleBasedStateMachine):
     def promote(self, data: st.DataObject, into: bool) -> None:
         memory_id = self.pick(data)
         if into:
-            is_done = self.memory.promote(memory_id).promoted
+            self.memory.promote(memory_id)
             self.pinned.add(memory_id)
         else:
-            is_done = self.memory.demote(memory_id)
+            self.memory.demote(memory_id)
             self.pinned.discard(memory_id)
-        if is_done and memory_id != self.stored_last:
-            self.before = None
 
     @rule()
     def undo(self) -> None:
@@ -168,7 +162,7 @@ class Life(RuleBasedStateMachine):
                 self.memory.undo()
             return
         self.memory.undo()
-        self.before, self.held, self.stored_last = self.held, self.before, None
+        self.before, self.held = self.held, self.before
         # What the constraints refuse comes back mended, and what a repair mended in the history so.
         held = held_by(self.memory)
         self.held |= {key: fields for key, fields in held.items() if key in self.odd}
@@ -225,7 +219,6 @@ class Life(RuleBasedStateMachine):
                 self.told[memory_id] = contents
         self.pinned -= held.keys() - self.held.keys()  # few formats tell of that
         self.become(held)
-        self.stored_last = None
 
     def is_erased(self, memory_id: str, fields: dict[str, Any]) -> bool:
         """Return whether a memory of a file was erased, or says what was."""

@@ -74,9 +74,7 @@ class EveryWayIn(Life):
     @rule(is_shared=st.booleans())
     def hand_over(self, is_shared: bool) -> None:
         """Go on as the agent, or as another agent that may write."""
-        sharing = "write" if is_shared else "private"
-        if self.memory.configure().sharing != self.memory.configure(sharing=sharing).sharing:
-            self.before = None
+        self.memory.configure(sharing="write" if is_shared else "private")
         self.close_all()
         if is_shared:
             self.asker = AgentMemory("amy", root=self.folder / "root")

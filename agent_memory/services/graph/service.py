@@ -31,7 +31,6 @@ from agent_memory.services.graph.changes import (
     no_entity,
 )
 from agent_memory.services.unit_of_work import Service, repeated_if_undone
-from agent_memory.services.writing.update import record_unhistoric
 from agent_memory.storage.change_records import GraphMoment
 
 MOST_SHOWN: Final = 2_000
@@ -69,8 +68,6 @@ class GraphService(Service):
                 now=now,
                 only_run=self.only_run,
             )
-            if not memory_ids:  # what memories state goes and returns with them
-                record_unhistoric(self._engine, "graph", now=now)
 
     @repeated_if_undone
     def add_entity(

@@ -84,21 +84,6 @@ def signed(engine: Engine, memory_id: str, session_id: str, now: datetime) -> It
     engine.history.sign(memory_id, since=before, session_id=session_id, now=now)
 
 
-def record_unhistoric(
-    engine: Engine, verb: str, memory_id: str | None = None, *, now: datetime
-) -> None:
-    """Record what no history has, so that ``undo`` does not undo what was before it instead.
-
-    If the last change of all stored the memory that it was done to, an undo takes both back: hooks
-    store a summary and take it out of the scratchpad.
-    """
-    newest = engine.history.last_change()
-    changes = engine.history.between(newest, newest) if memory_id is not None else []
-    is_new = any(each.event == "ADD" and each.memory_id == memory_id for each in changes)
-    if not is_new or engine.operations.around(newest) is not None:
-        engine.operations.record_irreversible(verb, session_id=verb, now=now)
-
-
 @contextlib.contextmanager
 def recorded(engine: Engine, verb: str, session_id: str, now: datetime) -> Iterator[None]:
     """Sign all changes of the body, and record them as one operation, if there are any."""

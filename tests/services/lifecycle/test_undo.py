@@ -95,59 +95,6 @@ def test_what_one_verb_did_to_several_is_undone_as_one(
     assert memory.count() == {"store_many": 3, "archive": 1, "import": 4}[verb]
 
 
-@pytest.mark.parametrize(
-    "verb",
-    [
-        lambda memory: memory.promote("tea"),
-        lambda memory: memory.demote("tea"),
-        lambda memory: memory.configure(scratchpad_max_size=10),
-        lambda memory: memory.graph.add("Ann", "knows", "Ben"),
-        lambda memory: memory.graph.merge("Ann", "Anna"),
-    ],
-    ids=["promote", "demote", "configure", "graph add", "graph merge"],
-)
-def test_what_is_in_no_history_is_not_undone_in_place_of_what_was_before(
-    memory: AgentMemory, verb: Callable[[AgentMemory], object]
-) -> None:
-    for name in ("Ann", "Anna"):
-        memory.graph.add_entity(name)
-    memory.store("Ann drinks tea", id="tea")
-    memory.store("Ben drinks coffee", id="coffee")
-    verb(memory)
-    with pytest.raises(ValidationError, match="nothing left to undo: give the number"):
-        memory.undo()
-    assert memory.count() == 2
-    memory.update("coffee", content="Ben drinks milk")
-    assert memory.undo().memory_ids == ["coffee"]  # what came after is undone
-
-
-def test_what_changed_nothing_leaves_the_undo_of_what_was_before(memory: AgentMemory) -> None:
-    memory.store_many([{"content": f"Ann drinks {name}", "id": name} for name in ("tea", "milk")])
-    memory.promote("tea")
-    memory.demote("milk")
-    memory.configure(scratchpad_max_size=10)
-    memory.store("Ben drinks coffee", id="coffee")
-    assert not memory.promote("tea").promoted
-    assert not memory.demote("milk")
-    memory.configure(scratchpad_max_size=10)
-    assert memory.undo().memory_ids == ["coffee"]
-
-
-def test_an_undo_takes_back_what_was_done_to_the_memory_just_stored(memory: AgentMemory) -> None:
-    for verb in (memory.promote, memory.demote):
-        memory_id = memory.store("Ann drinks tea")
-        verb(memory_id)
-        assert memory.undo().memory_ids == [memory_id]
-    memory_id = memory.store("Ann drinks tea")
-    memory.graph.add("Ann", "drinks", "tea", memory_id=memory_id)
-    memory.undo()
-    assert memory.graph.relationships() == []
-    memory_id = memory.store_many([{"content": "one"}, {"content": "two"}])[-1]
-    memory.promote(memory_id)
-    with pytest.raises(ValidationError, match="`promote`"):
-        memory.undo()
-
-
 def test_a_given_change_is_undone_and_later_ones_of_others_stay(memory: AgentMemory) -> None:
     first = memory.store("the first")
     other = memory.store("the other")
