@@ -422,7 +422,7 @@ def test_a_category_that_is_gone_stays_readable_and_is_named(memory: AgentMemory
     memory_id = memory.store("Soup", category="recipe")
     memory.delete(memory_id)
     memory.configure(categories=[])
-    memory.undo(memory.history(memory_id)[0].change_id)
+    memory.undo()
     stored = memory.get(memory_id)
     assert stored is not None
     assert stored.category == "recipe"
