@@ -217,13 +217,13 @@ class WritingVerbs(OpenMemory):
         must still have that version; otherwise ``ValidationError`` is raised and nothing is
         changed. ``on_secret`` works as in ``store``. Raises ``MemoryNotFound``.
         """
+        check_is_id(memory_id)
         policy, settings = check_secret_policy(on_secret), self._store.config()
         model = validate_fields(MemoryChanges, changes, categories=settings.categories)
         fields = {name: getattr(model, name) for name in model.model_fields_set}
         if task := fields.get("task_metadata"):
             fields["task_metadata"] = task.timed(self._now())
         masked, secrets = self._masked_fields(fields, memory_id, policy, settings)
-        check_is_id(memory_id)
         memory = self._store.update(
             memory_id,
             {**fields, **masked},

@@ -148,7 +148,8 @@ PAST: Final = re.compile(
     # "Agreed" and "freed" are past, "need" is not.
     r"\b(?:(?!(?:\w*[fns]eed|s?weed|breed|speed|bleed|greed|creed|exceed|proceed|succeed)\b)\w{2,}ed"
     r"|was|were|had|went|broke|bought|got|saw|met|did|came|took|made|ate|gave|lost|won|found"
-    r"|said|told|read|wrote|drank|fell|flew|drove|sold|built|ran|began|left|paid|taught|grew|spent|swam|sang|rode|slept|lent|caught)\b",
+    r"|said|told|read|wrote|drank|fell|flew|drove|sold|built|ran|began|left|paid|taught|grew|spent"
+    r"|swam|sang|rode|slept|lent|caught)\b",
     _FLAGS,
 )
 _WHO: Final = (

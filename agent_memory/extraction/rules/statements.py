@@ -370,7 +370,8 @@ _STATE: Final = re.compile(
     rf"(?:(?:{_QUALITY.pattern})|(?:\w{{3,}}(?:ing|ed|nant)|sick|ill|angry|mad|sad|happy|dead|deaf"
     r"|blind|slow|fast|broken|down|up|late|old|young|small|big|huge|tiny|new|single|gay|vegan|left"
     r"|away|out|off|over|back|low|full|empty|noisy|flaky|strict|ready|stable|unstable|healthy|live"
-    r"|dirty|clean|tidy|messy|bright|dark|shut|local|public|private|closed|open|offline|online|cheap|better|worse|stale|idle"
+    r"|dirty|clean|tidy|messy|bright|dark|shut|local|public|private|closed|open|offline|online"
+    r"|cheap|better|worse|stale|idle"
     r"|sore|stiff|numb|wrong|correct|free|legacy|fresh|warm|cold|hot|wet|dry|long|short|loud|quiet)"
     # A second word that is none of these makes a name: "big query", "new relic".
     r"(?=$| (?:and|or|but|at|about|on|in|to|for|of|with|from|than|again|lately|online|enough|sick"

@@ -64,8 +64,8 @@ class Conversation:
         self._unanswered: set[RequestId] = set()
         self._client = Client()
         self._questions: dict[RequestId, _Question] = {}
-        """By their own number; and in ``_asking`` by the request that waits for the answer."""
-        self._asking: dict[RequestId, _Question] = {}
+        """By their own number; and in ``_question_of`` by the request that waits for the answer."""
+        self._question_of: dict[RequestId, _Question] = {}
         self._room_to_ask = threading.BoundedSemaphore(_MOST_QUESTIONS)
         self._has_ended = False
         self._numbers = count(1)
@@ -122,7 +122,7 @@ class Conversation:
     def _cancel(self, request_id: object) -> None:
         if isinstance(request_id, str | int) and request_id in self._unanswered:
             self._cancelled.add(request_id)
-            if (question := self._asking.get(request_id)) is not None:
+            if (question := self._question_of.get(request_id)) is not None:
                 question.cancel()
 
     def _answer(self, request: Request) -> None:
@@ -162,7 +162,7 @@ class Conversation:
     ) -> Mapping[str, Any]:
         """Return the client's answer; empty if there is none, none in time, or no more need."""
         number = f"agent-memory-{next(self._numbers)}"
-        question = self._questions[number] = self._asking[request_id] = _Question()
+        question = self._questions[number] = self._question_of[request_id] = _Question()
         try:
             if self._has_ended or request_id in self._cancelled:  # before it could be woken
                 return {}
@@ -171,7 +171,7 @@ class Conversation:
         except (TimeoutError, CancelledError):
             return {}
         finally:
-            self._asking.pop(request_id, None)
+            self._question_of.pop(request_id, None)
             self._questions.pop(number, None)
 
     def _expect_no_answers(self) -> None:

@@ -139,34 +139,30 @@ def _varied(
     if len(variable) > MOST_VARIED:  # the question stands before or after pasted text
         half = MOST_VARIED // 2
         variable = variable[:half] + variable[-half:]
-    if any(term.is_name for term in terms) and are_capitals_ordinary(sample, request.query):
-        terms = [term._replace(is_name=False) for term in terms]
     vocabulary = Vocabulary(engine, request)
     unknown = {term.word for term in variable} - vocabulary.known(variable)
     languages = languages_of(sample, request.query)
     # "Kind" and "see" mean a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
-    if request.query.islower() and not are_capitals_ordinary(sample, request.query):
-        sought = {term.word for term in variable if term.written not in light_words} - unknown
-        terms = [
-            term._replace(
-                is_name=term.word in sought and vocabulary.is_name(term.word, term.written)
-            )
-            for term in terms
-        ]
+    if are_capitals_ordinary(sample, request.query):
+        terms = [term._replace(is_name=False) for term in terms]
+    elif request.query.islower():
+        known = {term.word for term in variable if term.written not in light_words} - unknown
+        terms = [_as_the_store_writes(term, known, vocabulary) for term in terms]
     forms = _Forms(vocabulary, request.query, terms, variable, unknown, languages)
     alternatives = forms.alternatives()
     unmatched = unknown - alternatives.keys()
     asked_in = JOINING if language is None else JOINING & {language}
     has_compounds = not asked_in.isdisjoint(languages_in(sample))
+    is_english = language == "english" or languages == {"english"}
     alternatives |= corrections(
         vocabulary,
         [term for term in variable if term.word in unmatched],
         {term.word for term in terms},
-        is_english=language == "english" or languages == {"english"},
+        is_english=is_english,
         has_compounds=has_compounds,
     )
-    if language == "english" or languages == {"english"}:
+    if is_english:
         unanswered = unmatched - alternatives.keys()
         alternatives |= answers(vocabulary, [term for term in variable if term.word in unanswered])
     if has_compounds:
@@ -181,6 +177,12 @@ def _varied(
         )
         for term in terms
     ]
+
+
+def _as_the_store_writes(term: Term, known: Collection[str], vocabulary: Vocabulary) -> Term:
+    """Return a term in lower case as a name, if it is a known word that the store capitalizes."""
+    is_name = term.word in known and vocabulary.is_name(term.word, term.written)
+    return term._replace(is_name=is_name)
 
 
 def _with_widths(
