@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_memory import AgentMemory
+from agent_memory.services.search import vocabulary
 
 NOTES = [
     "My best friend Olu lives in Accra.",
@@ -50,4 +51,21 @@ def test_a_word_that_only_begins_sentences_is_no_name(notes: AgentMemory) -> Non
         notes.store("We watch the Deploys closely.")
         assert contents(notes, question)
         notes.store("All deploys are logged.")
+        assert not contents(notes, question)
+
+
+def test_a_name_counts_less_than_where_it_is_capitalized(notes: AgentMemory) -> None:
+    of_two = "does {} like jazz or opera or musicals or ballet or circus or films?"
+    with notes:
+        assert contents(notes, of_two.format("Olu"))
+        assert not contents(notes, of_two.format("olu"))
+
+
+def test_a_word_in_very_many_memories_is_no_name(
+    notes: AgentMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    question = "does olu like jazz or opera or musicals?"
+    with notes:
+        assert contents(notes, question)
+        monkeypatch.setattr(vocabulary, "MOST_WITH_NAME", 3)  # for 5,000
         assert not contents(notes, question)
