@@ -32,18 +32,19 @@ def read_lines(file: BinaryIO) -> Iterator[Line]:
     is_ours = True  # as far as read: another program's lines would only be parsed twice
     while raw := file.readline(MAX_LINE_BYTES + 2):
         number += 1
-        if len(raw.rstrip(b"\r\n")) > MAX_LINE_BYTES:
+        line = raw.rstrip(b"\r\n")
+        if len(line) > MAX_LINE_BYTES:
             while raw and not raw.endswith(b"\n"):
                 raw = file.readline(MAX_LINE_BYTES)
             yield Line(number, {}, f"is longer than {MAX_LINE_BYTES:,} bytes")
             continue
         if number == 1:
-            raw = raw.removeprefix(b"\xef\xbb\xbf")
-        if is_ours and (item := _as_written(raw)) is not None:
+            line = line.removeprefix(b"\xef\xbb\xbf")
+        if is_ours and (item := _as_written(line)) is not None:
             yield Line(number, item)
-        elif raw.strip():
+        elif line.strip():
             is_ours = False
-            yield _line(number, raw)
+            yield _line(number, line)
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
@@ -62,15 +63,15 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     return value
 
 
-def _as_written(raw: bytes) -> dict[str, Any] | None:
+def _as_written(line: bytes) -> dict[str, Any] | None:
     """Return the object of a line that is, byte for byte, what this library writes for it.
 
     Such a line has no duplicate key and no number that cannot be stored, so ``parse_object`` would
     return the same, in nearly twice the time.
     """
     try:
-        value = from_json(raw, allow_inf_nan=False)
-        is_same = isinstance(value, dict) and to_json(value) == raw.rstrip(b"\r\n")
+        value = from_json(line, allow_inf_nan=False)
+        is_same = isinstance(value, dict) and to_json(value) == line
     except ValueError:
         return None
     return value if is_same else None

@@ -79,6 +79,9 @@ def _task_as_held(task: TaskMetadata) -> str:
     return to_json(json.loads(task.model_dump_json(exclude_none=True, exclude_defaults=True)))
 
 
+_AS_WRITTEN: Final = re.compile(
+    r"\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):\d\d:\d\d(?:\.\d{6})?Z", re.ASCII
+)
 _EXPONENT: Final = re.compile(rb"\de[-+]?\d|0\.0000")
 
 
@@ -93,11 +96,12 @@ def _json_as_held(data: dict[str, Any]) -> str:
 
 @lru_cache(maxsize=1_000)  # most memories have the same time twice
 def _time_as_held(text: str) -> str:
+    is_as_written = _AS_WRITTEN.fullmatch(text) is not None
     try:
-        usual = f"{datetime.fromisoformat(text).isoformat().removesuffix('+00:00')}Z"
+        datetime.fromisoformat(text)  # there may be no such day
     except ValueError:
-        usual = None
-    if text != usual:
+        is_as_written = False
+    if not is_as_written:
         return format_time(parse_time(text))
     return text if "." in text else f"{text[:-1]}.000000Z"
 

@@ -6,7 +6,7 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -37,10 +37,10 @@ from agent_memory.storage.fingerprints import fingerprint_of
 from agent_memory.storage.quantization import Quantized, text_hash
 from agent_memory.storage.records import RowValues
 
-_PAGE: Final = 1_000
-_MOST_UNWRITTEN: Final = 350
-"""New memories written by one statement. One for 420, of over 16 kB, is compiled each time. That
-releases Python's lock, and the side thread takes it and keeps it for 5 ms, while SQLite waits."""
+_PAGE: Final = 350
+"""Entries compared, and written by one statement. One for 420 new memories, of over 16 kB, is
+compiled each time. That releases Python's lock, and the side thread takes it and keeps it for 5 ms,
+while SQLite waits."""
 _FEW: Final = 50
 """So few fingerprints are computed sooner than a thread is started."""
 _NOT_COMPARED: Final = frozenset(
@@ -53,7 +53,8 @@ _LATER: Final = "its clock is ahead: entries added to its scratchpad in the futu
 class Importer:
     """One import into one store. Must run inside a transaction; ``dry_run`` needs only ``read()``.
 
-    ``side_thread`` computes fingerprints while the database inserts their memories.
+    ``side_thread`` computes the fingerprints of memories, and reads the next entries, while the
+    database inserts those memories.
     ``is_foreign`` is whether the file belongs to another agent, ``include_erased`` whether memories
     that were erased here are imported again.
     """
@@ -86,6 +87,7 @@ class Importer:
         self._left_out: set[str] = set()
         self._had_history: set[str] = set()
         self._ids: dict[str, str] = {}
+        self._next_page: Callable[[], Sequence[StagedEntry] | None] = lambda: None
         self._unwritten: dict[str, dict[str, Any]] = {}
         self._fingerprints: list[tuple[int, int]] = []
         self._last_entry = ""
@@ -118,16 +120,14 @@ class Importer:
 
     def import_entries(self, entries: Iterable[StagedEntry]) -> Iterator[int]:
         """Import entries, in order; yield after each page how many are done."""
-        page: list[StagedEntry] = []
+        pages = _pages(entries)
         done = 0
-        for entry in entries:
-            done += 1
-            if page and (entry.section is not page[0].section or len(page) >= _PAGE):
-                self._take_page(page)
-                page = []
-                yield done
-            page.append(entry)
-        self._take_page(page)
+        self._next_page = partial(next, pages, None)
+        while page := self._next_page():
+            self._next_page = partial(next, pages, None)
+            self._take_page(page)
+            done += len(page)
+            yield done
         self._finish()
         yield done
 
@@ -137,8 +137,6 @@ class Importer:
             raise self._error
 
     def _take_page(self, page: Sequence[StagedEntry]) -> None:
-        if not page:
-            return
         takers = {
             Section.AGENT: self._of_agent.take,
             Section.MEMORY: self._memories,
@@ -227,6 +225,7 @@ class Importer:
         rows = list(self._unwritten.values())
         begin = partial if len(rows) < _FEW else self._side_thread.begin
         fingerprints = begin(_fingerprints_of, rows)
+        self._next_page = begin(self._next_page)
         row_ids = self._engine.memory_rows.insert_many(rows)
         self._new |= row_ids
         numbers = map(row_ids.__getitem__, self._unwritten)
@@ -310,8 +309,6 @@ class Importer:
             **entry.values,
         }
         self._unwritten[values["id"]] = values
-        if len(self._unwritten) == _MOST_UNWRITTEN:
-            self._write_new()
 
     # Data about memories -----------------------------------------------------------------------
 
@@ -444,6 +441,18 @@ class Importer:
                 self._engine.tombstones.remove(tombstone.key, tombstone.hash)
         if count := put_in_force(self._engine, self._erased_elsewhere):
             self.plan.notes.append(f"{count:,} tombstones of erased memories imported")
+
+
+def _pages(entries: Iterable[StagedEntry]) -> Iterator[list[StagedEntry]]:
+    """Yield entries together that are of one section."""
+    page: list[StagedEntry] = []
+    for entry in entries:
+        if page and (entry.section is not page[0].section or len(page) == _PAGE):
+            yield page
+            page = []
+        page.append(entry)
+    if page:
+        yield page
 
 
 def _fingerprints_of(rows: Iterable[Mapping[str, Any]]) -> list[int]:
