@@ -140,15 +140,21 @@ def _varied(
         half = MOST_VARIED // 2
         variable = variable[:half] + variable[-half:]
     vocabulary = Vocabulary(engine, request)
-    unknown = {term.word for term in variable} - vocabulary.known(variable)
+    known = vocabulary.known(variable)
+    unknown = {term.word for term in variable} - known.keys()
     languages = languages_of(sample, request.query)
     # "Kind" and "see" mean a child and a lake in German.
     light_words = LIGHT_WORDS if languages == {"english"} else ()
     if are_capitals_ordinary(sample, request.query):
         terms = [term._replace(is_name=False) for term in terms]
     elif request.query.islower():
-        known = {term.word for term in variable if term.written not in light_words} - unknown
-        terms = [_as_the_store_writes(term, known, vocabulary) for term in terms]
+        terms = [
+            term._replace(
+                is_name=term.written not in light_words
+                and vocabulary.is_name(term.word, term.written, known.get(term.word, 0))
+            )
+            for term in terms
+        ]
     forms = _Forms(vocabulary, request.query, terms, variable, unknown, languages)
     alternatives = forms.alternatives()
     unmatched = unknown - alternatives.keys()
@@ -177,12 +183,6 @@ def _varied(
         )
         for term in terms
     ]
-
-
-def _as_the_store_writes(term: Term, known: Collection[str], vocabulary: Vocabulary) -> Term:
-    """Return a term in lower case as a name, if it is a known word that the store capitalizes."""
-    is_name = term.word in known and vocabulary.is_name(term.word, term.written)
-    return term._replace(is_name=is_name)
 
 
 def _with_widths(

@@ -33,14 +33,14 @@ class Vocabulary:
         self._keywords = engine.keywords
         self._scope = EVERYTHING if request.owner is None else request.scope
 
-    def known(self, terms: Sequence[Term]) -> set[str]:
-        """Return those of the terms' words that occur in a memory."""
+    def known(self, terms: Sequence[Term]) -> dict[str, int]:
+        """Return the terms' words that occur, and in how many memories."""
+        words = [term.word for term in terms]
         if not self._scope.is_narrowing:
             counts = self._keywords.frequencies(terms)
-            return {term.word for term, count in zip(terms, counts, strict=True) if count}
-        words = {term.word for term in terms}
-        stored = self.counts(words, ())
-        return {word for word in words & stored.keys() if self._is_readable(word)}
+            return {word: count for word, count in zip(words, counts, strict=True) if count}
+        stored = self.counts(set(words), ())
+        return {word: stored[word] for word in words if word in stored and self._is_readable(word)}
 
     def _is_readable(self, *words: str) -> bool:
         return not self._scope.is_narrowing or self.stands(Alternative(words, ""))
@@ -97,12 +97,13 @@ class Vocabulary:
         stems = map(without_accents, self.tokens(words))
         return {word for word, other in zip(words, stems, strict=True) if other == bare}
 
-    def is_name(self, token: str, written: str) -> bool:
+    def is_name(self, token: str, written: str, count: int) -> bool:
         """Return whether some memories capitalize a word in mid-sentence, and none writes it small.
 
-        ``written`` is the word in lower case. A word in very many memories is taken for no name.
+        ``written`` is the word in lower case, ``count`` in how many memories it occurs: in none or
+        in very many it is taken for no name.
         """
-        if self.counts({token}, ()).get(token, 0) > MOST_WITH_NAME:
+        if not 0 < count <= MOST_WITH_NAME:
             return False
         texts = self._examples(token)
         name = written.capitalize()
