@@ -31,11 +31,12 @@ _SHORT: Final = """
     sceptical/skeptical tyre/tire
 """
 _DERIVED: Final = """
-    admit/admission advise/advice behave/behavior/behaviour choose/choice describe/description
-    destroy/destruction expand/expansion explain/explanation extend/extension fly/flight
-    grow/growth lose/loss maintain/maintenance marry/marriage permit/permission prove/proof
-    receive/receipt reduce/reduction respond/response sell/sale sing/song solve/solution
-    speak/speech subscribe/subscription succeed/success weigh/weight
+    admit/admission advise/advice allergic/allergy asthmatic/asthma behave/behavior/behaviour
+    choose/choice describe/description destroy/destruction diabetic/diabetes expand/expansion
+    explain/explanation extend/extension fly/flight grow/growth lose/loss maintain/maintenance
+    marry/marriage permit/permission prove/proof receive/receipt reduce/reduction
+    respond/response sell/sale sing/song solve/solution speak/speech subscribe/subscription
+    succeed/success weigh/weight
     deep/depth high/height long/length strong/strength wide/width
 """
 """Verbs and adjectives with the nouns made of them, which no stemmer brings together."""

@@ -6,7 +6,8 @@ value of which there is only one at a time ("I live in Lisbon") is a fact of its
 next value can replace it. Greetings, thanks, reactions and questions that say nothing make no fact;
 among people they stay beside one, since they tell what it is about, and with an assistant they are
 dropped. So are requests, except for the steps of instructions in a message; a question that the
-message answers itself stays, and so does a single word beside others.
+message answers itself stays, and so does a single word beside others. A short answer to a question
+of an assistant is a fact behind that question (``answers``).
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from agent_memory.extraction.rules.corrections import corrected
+from agent_memory.extraction.rules.answers import answer_to
+from agent_memory.extraction.rules.corrections import corrected, is_of_a_value_alone
 from agent_memory.extraction.rules.statements import statement
 from agent_memory.extraction.rules.values import DATE, TIME
 from agent_memory.extraction.types import Fact
@@ -104,11 +106,23 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
             others = [other.text for other in messages[before + 1 : place]]
             text = corrected(text, earlier, others)
             said_before[message.name] = place, text
-        for fact in _facts_of(message, text, place, is_among_people=is_among_people):
+        answers, text = _answers_of(messages, place, text)
+        rest = _facts_of(message, text, place, is_among_people=is_among_people)
+        for fact in (*answers, *rest):
             known = facts.pop(form := fact.text.casefold(), None)
             sources = () if known is None else known.sources
             facts[form] = (known or fact)._replace(sources=(*sources, *fact.sources))
     return list(facts.values())
+
+
+def _answers_of(messages: Sequence[Message], place: int, text: str) -> tuple[list[Fact], str]:
+    """Return the fact of an answer that needs its question, if there is one, and the other text."""
+    message, before = messages[place], messages[max(0, place - 1)]
+    is_reply = message.role is MessageRole.USER and before.role is MessageRole.ASSISTANT
+    if not is_reply or is_of_a_value_alone(text):
+        return [], text
+    answer, rest = answer_to(before.text, text, stands_alone=_stands_alone)
+    return [_fact(message, place, answer, _OF_SPEAKER)] if answer else [], rest
 
 
 def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool) -> Iterator[Fact]:

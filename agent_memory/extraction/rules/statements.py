@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from agent_memory.extraction.rules.answers import as_statement
 from agent_memory.extraction.rules.changes import NO, RECENTLY
 from agent_memory.extraction.rules.values import DATE, NAME, WORDS, Value, value_of
 from agent_memory.text.careful_typing import carefully_typed
@@ -214,12 +215,13 @@ class Statement(NamedTuple):
 def speaker_and_text(text: str) -> tuple[str, str]:
     """Return the speaker's name before a text, if there is one, and what was said.
 
-    "Deadline: March 3" has no speaker: it is read as "The Deadline is March 3".
+    "Deadline: March 3" has no speaker: it is read as "The Deadline is March 3". An answer behind
+    its question is read as what it states.
     """
     match = _SPEAKER.match(text)
     if match is None or _NO_SPEAKER.match(match["name"]):
-        return "", text
-    name, spoken = match["name"].strip(), text[match.end() :]
+        return "", as_statement(text)
+    name, spoken = match["name"].strip(), as_statement(text[match.end() :])
     if len(spoken) <= _LONGEST and value_of(spoken).is_closed:
         return "", f"The {name} is {spoken}"
     return name, spoken

@@ -1,0 +1,200 @@
+"""Answers that say nothing without their question: "Which city do you live in?", "Bergen".
+
+They are kept behind it, as both were said. What points to what is being done ("Shall I run it?",
+"yes") is no fact, and what says enough by itself ("I live in Bergen") needs no question.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from itertools import takewhile
+from typing import Final
+
+from agent_memory.text.phrases import any_of, pattern, words_of
+from agent_memory.text.sentences import sentences
+from agent_memory.text.speech_acts import (
+    is_asking,
+    is_bare_name,
+    is_instruction,
+    is_order,
+    is_request_to_remember,
+    is_small_talk,
+)
+
+_LONGEST_QUESTION: Final = 200
+"""Characters. What is longer explains something."""
+_LONGEST_ANSWER: Final = 12
+"""Words."""
+
+# Replies ------------------------------------------------------------------------------------
+
+_POLITE: Final = any_of("please|thanks|thank you|well|oh|uh|um+|hm+|unfortunately|luckily|sadly")
+_NONE: Final = words_of("none nothing nobody neither nowhere")
+_YES: Final = words_of(
+    "yes yeah yep yup yea correct right exactly indeed absolutely definitely sure"
+)
+_NO: Final = words_of("no nope nah never")
+_HOW_FAR: Final = any_of(
+    r"""
+    of course|not (?:yet|really|any ?more|often|at all|always)|at all|of (?:those|them)
+    all the time|sometimes|always|often|rarely|occasionally|a lot|a bit|actually
+    (?:(?:I|we|he|she|it|they) )?(?:am|are|is|do|does|did|have|has|had|was|were|can)(?: not|n't)?
+    (?:I'm|he's|she's|it's|we're|they're) not
+    """
+)
+_IS_POLITE: Final = pattern(rf"\W*(?:{_POLITE}\b\W*)+")
+_IS_YES_OR_NO: Final = pattern(rf"\W*(?:(?:{_POLITE}|{_NONE}|{_YES}|{_NO}|{_HOW_FAR})\b\W*)+")
+_IS_REPLY: Final = pattern(
+    rf"\W*(?:(?:{_YES}|{_NO})\b[,;:\u2014-]?\s|(?:I|we) (?:\w+ ){{1,2}}(?:it|them)\W*$)"
+)
+"""What is an answer by its form: "No, I quit", "I love it"."""
+_SELF: Final = pattern(r"\b(?:I|we)\b|\b(?:my|our)\b(?:\W+\w+){3}")
+"""What says something by itself, about the speaker: "my boss is Ann", but not "only my mother"."""
+_POINTS: Final = pattern(
+    r"\W*(?:(?:the )?(?:first|second|third|last|former|latter|other)(?: (?:one|option|approach))?"
+    r"|(?:this|that|these|those)(?: ones?)?|both(?: of them)?|either|all(?: of them)?"
+    r"|option \w+|[a-d])[\s.,!)]*"
+)
+_UNKNOWN: Final = any_of(
+    r"""
+    (?:I )?(?:don't|do not|can't|couldn't) (?:\w+ )?(?:know|remember|recall|care|mind|say|tell)
+    (?:I'm |I am )?not (?:\w+ )?sure|dunno|idk|maybe|perhaps|(?:it )?depends|good question
+    no (?:idea|clue|preference|matter|problem|worries|thanks?|need|rush)|(?:doesn't|does not) matter
+    (?:it's )?(?:up to you|your (?:choice|call))|you (?:tell|choose|decide|pick)|surprise me
+    any(?:thing|where|one|way)?(?= is| will|'s|\W*$)|whatever|never ?mind|none of your
+    skip|pass|later|not now|why|what|who|how|huh|stop|cancel|quit|n/?a|let me|wait|hold on
+    one (?:sec|moment|minute)|hi|hello|hey|bye
+    """
+)
+_EVADES: Final = pattern(rf"\W*(?:(?:{_POLITE}|{_YES}|{_NO}|sorry|honestly)\W+)*{_UNKNOWN}\b")
+"""What is said in place of an answer."""
+
+# Questions ----------------------------------------------------------------------------------
+
+_OFFERS_SEVERAL: Final = pattern(r"\bor\b")
+_IS_OF_SOMEBODY: Final = pattern(
+    r"(?:.*[\s,;:])?(?:(?:do|are|were|can) you|have you (?:ever|got|had|been|lived|worked|always)"
+    r"|did you (?:ever|grow|study|serve|work|live|use to)"
+    r"|(?:is|are|does|do|has|have|was|did|can) (?:your|he|she|they)|any)\b"
+    r"|(?:so,? |and )?you(?:r|'re|'ve)? "
+)
+"""A question about what somebody is like, or used to: "Do you smoke?"."""
+_SUMS_UP: Final = pattern(r"\W*(?:ok(?:ay)?,? )?so,? you(?:r|'re|'ve)? ")
+"""What a "yes" confirms although nothing was asked: "So you live in Zurich."."""
+_IS_AT_HAND: Final = pattern(
+    r"\b(?:I|me|us|we|let's|this|that|these|those|it|here|now|again|else|another|further|more"
+    r"|today|tomorrow|tonight|ready|sure|okay|ok|done|trying|looking|asking|referring|interested"
+    r"|happy with|questions?|want|need|mean|mind|think|see|know|remember|agree|wish|hear|follow)\b"
+)
+"""Words of a question about what is being done: "Do you see it now?"."""
+_OF_SERVICE: Final = pattern(
+    r"\b(?:(?:can|may|could|shall|should) I (?:help|assist|do|get)|(?:help|assist) you|else"
+    r"|(?:would|do) you (?:like|want|need)(?: me| us)? to|what would you like|how (?:are|have) you"
+    r"|(?:do|did) you (?:think|mean|say|see)|sounds?|make sense|what(?:'s| is) (?:up|going on)"
+    r"|on your mind|happened|happening|how (?:is|was|did|does|do) (?:it|this|that|you feel))\b"
+)
+"""What assistants ask, whoever they talk to."""
+
+# Statements ---------------------------------------------------------------------------------
+
+_ANSWERED: Final = re.compile(
+    r"(?:[^?\n]{1,80}[.!,] )?(?P<question>[^?\n]{1,120})\? (?P<answer>[^?\n]{1,80})"
+)
+_SAYS_YES: Final = pattern(r"\W*(?:yes|yeah|yep|yup|I do|I am)\b\W*")
+_SAYS_NO: Final = pattern(r"\W*(?:no|nope|nah|never|I don't|I'm not)\b\W*")
+_LEAD_OF_VALUE: Final = pattern(r"^(?:it's |it is )?(?:in |at |for )?")
+_PLACE: Final = "(?:city|town|country|place)"
+_WHETHER: Final = (
+    (pattern(r"do you (?P<what>.+)"), "I", "I don't"),
+    (pattern(r"are you (?P<what>.+)"), "I am", "I am not"),
+)
+_WHICH: Final = (
+    (pattern(rf"(?:where|(?:in )?(?:which|what) {_PLACE}) do you live(?: in| now)*"), "I live in"),
+    (pattern(r"where do you work|(?:who|which company) do you work (?:for|at)"), "I work at"),
+    (pattern(r"how old are you"), "I am"),
+    (
+        pattern(r"(?:what|when|who|where)(?:'s| is| are) your (?P<what>[^?]{1,60})"),
+        "My {what} is",
+    ),
+)
+"""Questions about somebody, and how a statement begins that says the same."""
+
+
+def answer_to(
+    asked: str, reply: str, *, stands_alone: Callable[[str], bool]
+) -> tuple[str | None, str]:
+    """Return an answer behind its question, and the rest of the reply.
+
+    ``asked`` is what the assistant said just before the ``reply``. If nothing in that needs the
+    question, the answer is ``None``, and the rest is all of it. ``stands_alone`` tells of a
+    sentence whether it is a fact of its own.
+    """
+    question = _question_of(asked)
+    parts = sentences(reply) if question else []
+    answer: list[str] = []
+    words = 0
+    for part in parts:
+        words += len(part.split())
+        if words > _LONGEST_ANSWER or stands_alone(part):
+            break
+        if not _needs_question(part, question, is_first=not answer):
+            break
+        answer.append(part)
+    if not answer:
+        return None, reply
+    return " ".join([question, *answer]), "\n".join(parts[len(answer) :])
+
+
+def _question_of(asked: str) -> str:
+    """Return the questions with which a message ends, or an empty text.
+
+    One sentence may follow them: "Which city? I need it for the weather."
+    """
+    parts = [part.strip("*_ ") for part in sentences(asked)]
+    if len(parts) > 1 and not _is_question(parts[-1]):
+        del parts[-1]
+    asks = [*takewhile(_is_question, reversed(parts))][::-1]
+    question = " ".join(asks)
+    return question if len(question) <= _LONGEST_QUESTION else ""
+
+
+def _is_question(part: str) -> bool:
+    is_question = part.endswith(("?", "\uff1f")) and is_asking(part)
+    return (is_question or _SUMS_UP.match(part) is not None) and not _OF_SERVICE.search(part)
+
+
+def _needs_question(part: str, question: str, *, is_first: bool) -> bool:
+    """Return whether a sentence of a reply answers the question, and says too little by itself."""
+    if is_asking(part) or _IS_POLITE.fullmatch(part):
+        return False
+    is_of_somebody = _IS_OF_SOMEBODY.match(question) and not _IS_AT_HAND.search(question)
+    if _IS_YES_OR_NO.fullmatch(part):
+        return not is_first or bool(is_of_somebody)
+    if _POINTS.fullmatch(part):
+        return _OFFERS_SEVERAL.search(question) is not None
+    is_reply = is_of_somebody and _IS_REPLY.match(part)
+    is_empty = is_small_talk(part) and not is_bare_name(part)
+    if _EVADES.match(part) or ((is_empty or _SELF.search(part)) and not is_reply):
+        return False
+    return not (is_order(part) or is_instruction(part) or is_request_to_remember(part))
+
+
+def as_statement(text: str) -> str:
+    """Return what an answer behind its question states, in words of the speaker; or the text.
+
+    "What is your name? Ann" is "My name is Ann", and "Do you smoke? No." is "I don't smoke".
+    """
+    both = _ANSWERED.fullmatch(text)
+    if both is None:
+        return text
+    question, answer = both["question"], both["answer"]
+    is_yes, is_no = _SAYS_YES.fullmatch(answer), _SAYS_NO.fullmatch(answer)
+    for asks, affirmed, denied in _WHETHER if is_yes or is_no else ():
+        if match := asks.fullmatch(question):
+            return f"{affirmed if is_yes else denied} {match['what']}"
+    for asks, beginning in () if is_yes or is_no else _WHICH:
+        if match := asks.fullmatch(question):
+            value = _LEAD_OF_VALUE.sub("", answer)
+            return f"{beginning.format(**match.groupdict())} {value}"
+    return text

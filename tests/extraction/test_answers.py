@@ -1,0 +1,161 @@
+"""Short answers to an assistant's question: kept behind it, and read as what they state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agent_memory import AgentMemory
+from agent_memory.extraction.rules.answers import as_statement
+from agent_memory.extraction.rules.facts import facts_by_rules
+from agent_memory.models.conversation import Message, MessageRole
+
+
+def kept(asked: str, reply: str, name: str | None = None) -> list[str]:
+    messages = [
+        Message(role=MessageRole.ASSISTANT, content=asked),
+        Message(role=MessageRole.USER, content=reply, name=name),
+    ]
+    return [fact.text for fact in facts_by_rules(messages)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [
+        ("Which city do you live in?", "Bergen"),
+        ("What's your daughter's name?", "Clara."),
+        ("How old is she?", "7"),
+        ("What's your blood type?", "B+"),
+        ("Are you vegetarian?", "Yes"),
+        ("Do you smoke?", "Nope!"),
+        ("Do you smoke?", "No, I quit ten years ago"),
+        ("Do you like jazz?", "yes, I love it"),
+        ("Do you have any allergies?", "none"),
+        ("Are you married?", "I'm not"),
+        ("Have you ever been to Japan?", "twice"),
+        ("Are your parents still alive?", "only my mother"),
+        ("You fly on June 4, correct?", "correct"),
+        ("So you live in Zurich.", "exactly"),
+        ("Should I use tabs or spaces?", "spaces please"),
+        ("Klein or Osei?", "the second one"),
+        ("What's your budget?", "900 euros. Not a cent more."),
+        ("Wo wohnst du?", "Bergen"),
+    ],
+)
+def test_an_answer_is_kept_behind_its_question(asked: str, reply: str) -> None:
+    assert kept(asked, reply) == [f"{asked} {reply}"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [
+        ("Do you want me to run the tests?", "yes"),
+        ("Shall I continue?", "yes please"),
+        ("Are you sure?", "yes"),
+        ("Do you see the error?", "yes"),
+        ("Did you restart it?", "yes"),
+        ("Do you have any questions?", "no"),
+        ("Does that help?", "yes thanks"),
+        ("Is that right?", "correct"),
+        ("How are you?", "good thanks"),
+        ("Anything else?", "no"),
+        ("Can you share the log?", "sure, one sec"),
+        ("What's your favourite language?", "I don't know"),
+        ("Do you have allergies?", "no, not sure"),
+        ("Who's your manager?", "why do you ask?"),
+        ("Which one do you prefer?", "the first"),
+        ("What's your name?", "ok"),
+        ("You should restart it.", "yes"),
+        ("What should I do next?", "run the tests"),
+    ],
+)
+def test_what_is_being_done_and_no_answer_are_no_facts(asked: str, reply: str) -> None:
+    assert kept(asked, reply) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply", "facts"),
+    [
+        ("Where do you live?", "I live in Bergen now.", ["I live in Bergen now."]),
+        ("Do you live in Oslo?", "No, I live in Bergen.", ["No, I live in Bergen."]),
+        ("How can I help you today?", "flight to Rome", ["flight to Rome"]),
+        (
+            "Do you smoke?",
+            "No. My wife does though.",
+            ["Do you smoke? No.", "My wife does though."],
+        ),
+    ],
+)
+def test_what_says_enough_needs_no_question(asked: str, reply: str, facts: list[str]) -> None:
+    assert kept(asked, reply) == facts
+
+
+def test_only_the_questions_at_the_end_of_a_message_are_kept() -> None:
+    asked = "Hi! How are you? What is your name? And how old are you?"
+    assert kept(asked, "Ann, 34") == ["What is your name? And how old are you? Ann, 34"]
+    asked = "Which city do you live in? I need it for the weather."
+    assert kept(asked, "Bergen") == ["Which city do you live in? Bergen"]
+    assert kept(f"{'So ' * 70}where do you live?", "Bergen") == []
+    assert kept("Which city do you live in?", "Bergen", "Ann") == [
+        "Ann: Which city do you live in? Bergen"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("Which city do you live in? Bergen", "I live in Bergen"),
+        ("Thanks! Where do you work? at Vivantes", "I work at Vivantes"),
+        ("What's your daughter's name? It's Clara.", "My daughter's name is Clara."),
+        ("How old are you? 34", "I am 34"),
+        ("Do you smoke? No.", "I don't smoke"),
+        ("Are you vegetarian? yes", "I am vegetarian"),
+        ("Have you eaten? yes", "Have you eaten? yes"),
+        ("Do you smoke? rarely", "Do you smoke? rarely"),
+        ("I live in Bergen.", "I live in Bergen."),
+    ],
+)
+def test_an_answer_states_something(text: str, stated: str) -> None:
+    assert as_statement(text) == stated
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "reply"),
+    [
+        ("I live in Oslo.", "Which city do you live in?", "Bergen"),
+        ("I work at Acme.", "Where do you work?", "at Vivantes"),
+        ("My budget is 900 euros.", "What is your budget?", "1200 euros"),
+        ("I smoke.", "Do you smoke?", "no"),
+    ],
+)
+def test_an_answer_is_compared_as_a_statement(
+    tmp_path: Path, known: str, asked: str, reply: str
+) -> None:
+    answered = [{"role": "assistant", "content": asked}, {"role": "user", "content": reply}]
+    stated = [{"role": "user", "content": known}]
+    for name, first, second, old in (
+        ("before", stated, answered, known),
+        ("after", answered, stated, f"{asked} {reply}"),
+    ):
+        with AgentMemory(name, root=tmp_path, embedder="none") as memory:
+            memory.add(first)
+            memory.add(second)
+            assert [review.content for review in memory.reviews()] == [old]
+            assert memory.count() == 2
+
+
+def test_an_answer_is_found_by_the_words_of_its_question(tmp_path: Path) -> None:
+    with AgentMemory("found", root=tmp_path, embedder="none") as memory:
+        memory.add(
+            [
+                {"role": "assistant", "content": "Do you have any food allergies?"},
+                {"role": "user", "content": "Peanuts."},
+                {"role": "assistant", "content": "Noted. And where do you live?"},
+                {"role": "user", "content": "Lyon"},
+            ]
+        )
+        (hit,) = memory.search("what am I allergic to?", limit=1)
+        assert hit.memory.content == "Do you have any food allergies? Peanuts."
+        (hit,) = memory.search("where do I live?", limit=1)
+        assert hit.memory.content == "And where do you live? Lyon"
