@@ -159,6 +159,7 @@ def _assigned(seed: str) -> list[Labelled]:
         Labelled(f"SECRET_KEY = '{key}'  # settings.py", (key,)),
         Labelled(f"the admin's pwd: {word}", (word,)),
         Labelled(f"I changed the root password to {word} yesterday", (word,)),
+        Labelled(f"What is the wifi password? {word}", (word,)),
         Labelled(f"My password is now {word}, was something else", (word,)),
         Labelled(f"The password of the NAS has been changed to {word}.", (word,)),
         Labelled(f"Das WLAN-Passwort ist jetzt {word}", (word,)),
@@ -249,6 +250,8 @@ ratio 16:9@60Hz looks best
 The secret santa budget is 20 EUR
 Token Ring was a network technology
 The password manager is 1Password
+Where do we keep the password? In 1Password
+Did you change the password? Yesterday I did
 The password is now managed by 1Password
 The password was reset 3 times in March
 The token is now 30-minute-lived, the password is still required

@@ -320,6 +320,7 @@ _WHOSE: Final = (
 )
 _SIGN: Final = (
     r"(?:[\"'`]?\]?\s{0,3}(?::=|=>|->|==?|[:：])\s{0,3}"  # noqa: RUF001 - the Chinese colon
+    r"|[?\uff1f]\s{1,3}"  # asked, and answered
     r"|\s(?:(?:has been|is|was|lautet|ist|est|es|é)(?:\s(?:now|still|jetzt|nun|maintenant|ahora"
     r"|agora))?(?:\s(?:(?:changed|reset|set)\s)?to)?|(?:(?:changed|reset|set)\s)?to)(?:\s?:)?\s)"
 )
