@@ -41,6 +41,7 @@ def kept(asked: str, reply: str, name: str | None = None) -> list[str]:
         ("Klein or Osei?", "the second one"),
         ("What's your budget?", "900 euros. Not a cent more."),
         ("Wo wohnst du?", "Bergen"),
+        ("Where would you like to go?", "Lisbon"),
     ],
 )
 def test_an_answer_is_kept_behind_its_question(asked: str, reply: str) -> None:
@@ -109,6 +110,7 @@ def test_only_the_questions_at_the_end_of_a_message_are_kept() -> None:
         ("Thanks! Where do you work? at Vivantes", "I work at Vivantes"),
         ("What's your daughter's name? It's Clara.", "My daughter's name is Clara."),
         ("How old are you? 34", "I am 34"),
+        ("And your weight? 80 kg", "My weight is 80 kg"),
         ("Do you smoke? No.", "I don't smoke"),
         ("Are you vegetarian? yes", "I am vegetarian"),
         ("Have you eaten? yes", "Have you eaten? yes"),

@@ -26,6 +26,8 @@ _LONGEST_QUESTION: Final = 200
 """Characters. What is longer explains something."""
 _LONGEST_ANSWER: Final = 12
 """Words."""
+_ENDING: Final = 1_000
+"""Characters at the end of a message among which its questions are looked for."""
 
 # Replies ------------------------------------------------------------------------------------
 
@@ -90,9 +92,9 @@ _IS_AT_HAND: Final = pattern(
 """Words of a question about what is being done: "Do you see it now?"."""
 _OF_SERVICE: Final = pattern(
     r"\b(?:(?:can|may|could|shall|should) I (?:help|assist|do|get)|(?:help|assist) you|else"
-    r"|(?:would|do) you (?:like|want|need)(?: me| us)? to|what would you like|how (?:are|have) you"
-    r"|(?:do|did) you (?:think|mean|say|see)|sounds?|make sense|what(?:'s| is) (?:up|going on)"
-    r"|on your mind|happened|happening|how (?:is|was|did|does|do) (?:it|this|that|you feel))\b"
+    r"|how (?:are|have) you|(?:do|did) you (?:think|mean|say|see)|sounds?|make sense"
+    r"|what(?:'s| is) (?:up|going on)|on your mind|happened|happening"
+    r"|how (?:is|was|did|does|do) (?:it|this|that|you feel))\b"
 )
 """What assistants ask, whoever they talk to."""
 
@@ -114,7 +116,7 @@ _WHICH: Final = (
     (pattern(r"where do you work|(?:who|which company) do you work (?:for|at)"), "I work at"),
     (pattern(r"how old are you"), "I am"),
     (
-        pattern(r"(?:what|when|who|where)(?:'s| is| are) your (?P<what>[^?]{1,60})"),
+        pattern(r"(?:(?:what|when|who|where)(?:'s| is| are)|and) your (?P<what>[^?]{1,60})"),
         "My {what} is",
     ),
 )
@@ -151,7 +153,7 @@ def _question_of(asked: str) -> str:
 
     One sentence may follow them: "Which city? I need it for the weather."
     """
-    parts = [part.strip("*_ ") for part in sentences(asked)]
+    parts = [part.strip("*_ ") for part in sentences(asked[-_ENDING:])]
     if len(parts) > 1 and not _is_question(parts[-1]):
         del parts[-1]
     asks = [*takewhile(_is_question, reversed(parts))][::-1]
