@@ -86,6 +86,7 @@ def test_what_is_being_done_and_no_answer_are_no_facts(asked: str, reply: str) -
             "No. My wife does though.",
             ["Do you smoke? No.", "My wife does though."],
         ),
+        ("Any allergies?", "- nuts\n- milk", ["Any allergies? nuts, milk"]),
     ],
 )
 def test_what_says_enough_needs_no_question(asked: str, reply: str, facts: list[str]) -> None:

@@ -7,7 +7,7 @@ They are kept behind it, as both were said. What points to what is being done ("
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -24,7 +24,7 @@ from agent_memory.text.speech_acts import (
 
 _LONGEST_QUESTION: Final = 200
 """Characters. What is longer explains something."""
-_LONGEST_ANSWER: Final = 12
+_LONGEST_ANSWER: Final = 20
 """Words."""
 _ENDING: Final = 1_000
 """Characters at the end of a message among which its questions are looked for."""
@@ -145,7 +145,13 @@ def answer_to(
         answer.append(part)
     if not answer:
         return None, reply
-    return " ".join([question, *answer]), "\n".join(parts[len(answer) :])
+    return f"{question} {_joined(answer)}", "\n".join(parts[len(answer) :])
+
+
+def _joined(parts: Sequence[str]) -> str:
+    """Return sentences, or the items of a list, as one line."""
+    joints = ["" if part[-1] in ".!?,;:" else "," for part in parts[:-1]]
+    return " ".join(part + joint for part, joint in zip(parts, [*joints, ""], strict=True))
 
 
 def _question_of(asked: str) -> str:
