@@ -52,7 +52,12 @@ class KeywordIndex(Protocol):
         needed: int,
         limit: int,
     ) -> tuple[list[int], list[Term]]:
-        """Return the rows that match best by FTS5's own score, and the terms left out of it."""
+        """Return the rows that match best by BM25 as FTS5 computes it, and the terms left out.
+
+        The rows come best first, ``limit`` at most. The terms left out are the most common, with
+        too many matches to score. They are used only if the others leave fewer than ``needed``
+        rows; then the newest rows that contain them follow.
+        """
 
     def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
         """Return, for each term, the rows that contain it, of memories that pass the filters."""

@@ -116,7 +116,7 @@ def _matches(engine: Engine, request: SearchRequest) -> _Matches:
 def own_words_of(engine: Engine, request: SearchRequest) -> OwnWords | None:
     """Look up the words of a query in its owner's memories alone, if others have memories too.
 
-    FTS5's own measure covers the whole file: the rarity of a word there, and the time that a search
+    BM25 covers the whole file: the rarity of a word there, and the time that a search
     for several words takes, revealed whether others have it.
     """
     if request.owner is None:

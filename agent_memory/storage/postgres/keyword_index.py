@@ -239,12 +239,6 @@ class KeywordIndex(Table):
         needed: int,
         limit: int,
     ) -> tuple[list[int], list[Term]]:
-        """Return the rows that match best by FTS5's own score, and the terms left out of it.
-
-        The rows come best first, ``limit`` at most. The terms left out are the most common, with
-        too many matches to score. They are used only if the others leave fewer than ``needed``
-        rows; then the newest rows that contain them follow.
-        """
         budget = query_terms.scan_budget(MemoryTable(self._db), filters, frequencies, limit)
         chosen, common = query_terms.rarest_of(terms, frequencies, budget)
         condition = passing(filters)

@@ -1,4 +1,4 @@
-"""The only module that knows APSW: opening a file safely, transactions, errors.
+"""The only place where APSW opens a store: opening a file safely, transactions, errors.
 
 Three rules come from faults that lost data elsewhere:
 
