@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from agent_memory.models.documents.system_config import (
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.runtime.addresses import POSTGRES_SCHEMES, server_address
 from agent_memory.runtime.files import read_steadily
+from agent_memory.runtime.logs import logger
 from agent_memory.runtime.paths import with_home
 
 MAX_CONFIG_BYTES: Final = 1_000_000
@@ -106,7 +106,7 @@ def load_system_config(
     for name, reason in _UNUSED.items():
         section, _, setting = name.partition(".")
         if setting in getattr(config, section).model_fields_set:
-            logging.getLogger("agent_memory").warning("%s%s has no effect: %s", place, name, reason)
+            logger().warning("%s%s has no effect: %s", place, name, reason)
     return config
 
 
@@ -124,7 +124,7 @@ def memory_arguments(
     """
     refuse_remote_store(config)
     if config.monitoring.enabled:
-        logging.getLogger("agent_memory").setLevel(config.monitoring.logging_level())
+        logger().setLevel(config.monitoring.logging_level())
     root = store_root(config, environ)
     arguments: dict[str, Any] = {} if root is None else {"root": root}
     if config.embedder is not None:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import hashlib
 import json
-import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from agent_memory import AgentMemory, LimitReached, Memory, MemoryNotFound, Vali
 from agent_memory.integrations.registry import missing_package
 from agent_memory.integrations.texts import searchable
 from agent_memory.models.times import format_time
+from agent_memory.runtime.logs import logger
 
 try:
     from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
@@ -183,7 +183,7 @@ def _store_events(user: SessionMemory, rows: list[dict[str, Any]]) -> None:
         raise
     except ValidationError as error:
         if len(rows) == 1:
-            logging.getLogger("agent_memory").warning("an event was not stored: %s", error)
+            logger().warning("an event was not stored: %s", error)
             return
         for row in rows:
             _store_events(user, [row])

@@ -15,6 +15,7 @@ from typing import BinaryIO, Final
 from agent_memory.errors import StorageFull, StorageLocked, StorageUnavailable, ValidationError
 from agent_memory.runtime import fork_safety
 from agent_memory.runtime.addresses import Address
+from agent_memory.runtime.logs import logger
 
 SIDE_FILES: Final = ("-wal", "-shm", "-journal")
 """SQLite's files beside a database: the log, its index, or the rollback journal."""
@@ -113,9 +114,7 @@ def tighten_rights(path: Path) -> None:
             if mode & 0o077 or own & ~mode:
                 _make_private(part)
     if before and not exposures(path):
-        import logging  # noqa: PLC0415 - 3 ms of startup, for a line that is seldom written
-
-        logging.getLogger("agent_memory").warning("%s. This has been done", before[0])
+        logger().warning("%s. This has been done", before[0])
 
 
 def exposures(*paths: Path) -> list[str]:

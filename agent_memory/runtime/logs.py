@@ -1,7 +1,4 @@
-"""The library's loggers. ``logging`` takes 3 ms to import and is loaded only to log a line.
-
-What a hook needs loads it by itself, and does not use this module.
-"""
+"""The library's loggers. ``logging`` takes 3 ms to import and is loaded only to log a line."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ from agent_memory.models.limits import (
     MIN_SCRATCHPAD_SIZE,
 )
 from agent_memory.models.times import format_time
+from agent_memory.runtime.logs import logger
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.records import Reason
 
@@ -311,11 +312,7 @@ class UnitOfWork:
             time.sleep(_BEAT_SECONDS)
             hindrance = self._hindrance()
         if hindrance is not None:
-            import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a line seldom written
-
-            logging.getLogger("agent_memory").info(
-                "access counts are kept for later: %s", hindrance
-            )
+            logger().info("access counts are kept for later: %s", hindrance)
 
     def _hindrance(self) -> AgentMemoryError | None:
         """Write the pending counts; return the error that prevents it, if any."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from importlib.metadata import version
@@ -21,6 +20,7 @@ from agent_memory.integrations.mcp.errors import (
 from agent_memory.integrations.mcp.memory_handle import NoMemoriesYet, ServedMemory
 from agent_memory.integrations.mcp.resources import Resources
 from agent_memory.integrations.tools import TOOLS, MemoryTools, Tool, ToolResult
+from agent_memory.runtime.logs import logger
 
 _TEXT: Final = {"type": "string"}
 _COUNT: Final = {"type": "integer", "minimum": 0}
@@ -276,7 +276,7 @@ class MemoryServer:
         except AgentMemoryError as error:
             raise RequestFailed(INTERNAL_ERROR, f"{error.code}: {error}") from error
         except Exception as error:  # a bug of ours must not end the server
-            logging.getLogger("agent_memory").exception("%s failed", method)
+            logger().exception("%s failed", method)
             message = f"{method} failed: {type(error).__name__}"
             raise RequestFailed(INTERNAL_ERROR, message) from error
 

@@ -7,7 +7,6 @@ differs from the primary's, the primary is searched.
 from __future__ import annotations
 
 import contextlib
-import logging
 import time
 from collections.abc import Iterator
 from typing import Final
@@ -15,6 +14,7 @@ from typing import Final
 from agent_memory.errors import StorageClosed, StorageError, StorageUnavailable
 from agent_memory.runtime import fork_safety
 from agent_memory.runtime.addresses import ServerAddress
+from agent_memory.runtime.logs import logger
 from agent_memory.storage.postgres.connection.error_translation import translated
 from agent_memory.storage.postgres.connection.pool import PoolLease, SharedPool
 from agent_memory.storage.records import Row
@@ -55,9 +55,7 @@ class Replica:
         except StorageError as error:
             if isinstance(error, StorageUnavailable):
                 self._resting_until = time.monotonic() + _REST_SECONDS
-            logging.getLogger("agent_memory").warning(
-                "the replica was not used, and the server searched instead: %s", error
-            )
+            logger().warning("the replica was not used, and the server searched instead: %s", error)
 
     def pool(self) -> SharedPool | None:
         """Return its connections, or ``None`` while another thread connects.

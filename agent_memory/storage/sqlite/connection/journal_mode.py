@@ -18,6 +18,7 @@ import apsw
 from agent_memory.errors import ConfigurationError, StorageError, StorageUnavailable
 from agent_memory.runtime import fork_safety
 from agent_memory.runtime.files import beside
+from agent_memory.runtime.logs import logger
 from agent_memory.storage.sqlite.connection.file_systems import (
     copies_on_write,
     has_short_blocks,
@@ -116,9 +117,7 @@ def _warn_once(path: Path, warning: str) -> None:
         if path in _warned:
             return
         _warned.add(path)
-    import logging  # noqa: PLC0415 - 3 ms of a start of 180, for a rare message
-
-    logging.getLogger("agent_memory").warning("%s", warning)
+    logger().warning("%s", warning)
 
 
 def has_log(path: Path) -> bool:
