@@ -29,7 +29,7 @@ if TYPE_CHECKING:
         SimilarityQueries,
         VectorIndex,
     )
-    from agent_memory.storage.queries import ErasureQueries, StatisticsQueries
+    from agent_memory.storage.queries import ErasureQueries, StatisticsQueries, UsageQueries
     from agent_memory.storage.stored_rows import StoredRows
     from agent_memory.storage.tables import (
         AgentTable,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         ReviewTable,
         ScratchpadTable,
         TombstoneTable,
-        UsageQueries,
     )
 
 Value = TypeVar("Value")

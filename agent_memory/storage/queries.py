@@ -1,11 +1,21 @@
-"""What a transaction offers for statistics and for erasing memories permanently."""
+"""What a transaction offers for statistics, for retention, and for erasing memories permanently."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Literal, NamedTuple, Protocol
 
-from agent_memory.storage.change_records import ErasedText, RemainingText, RemovedRows, Statement
+from agent_memory.models.enums import MemoryKind
+from agent_memory.storage.change_records import (
+    Amount,
+    ErasedText,
+    RemainingText,
+    RemovedRows,
+    Statement,
+    Usage,
+)
 
 StatisticsField = Literal["category", "source", "session"]
 """What memories are counted by; the source is the one in ``metadata``."""
@@ -54,6 +64,34 @@ class StatisticsQueries(Protocol):
 
     def written(self, memory_ids: Collection[str]) -> dict[str, str]:
         """Return when the unarchived ones of these memories were last written, by id."""
+
+
+class UsageQueries(Protocol):
+    """Queries on how each memory is used, and on the number and size of each kind."""
+
+    def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
+        """Return how each unarchived memory of these kinds is used, least recently used first.
+
+        A memory was last used when it was last accessed, stored or changed, whichever is latest.
+        Among memories used at the same time, the less often used comes first, then the older.
+        Memories of high importance, promoted by hand, or used after ``recent_since`` are marked as
+        kept.
+        """
+
+    def texts(self, row_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Return the id and content of each row; of damaged content, the readable part."""
+
+    def amounts(self, kinds: Collection[MemoryKind]) -> defaultdict[str, Amount]:
+        """Count the unarchived memories of each of these kinds."""
+
+    def archived_amounts(self, memory_ids: Sequence[str]) -> dict[MemoryKind, tuple[int, int]]:
+        """Return, by kind, how many of these are archived, and the bytes of their contents."""
+
+    def least_used(self, kind: MemoryKind, *, limit: int) -> list[str]:
+        """Return the ids of the least recently used memories of a kind that may be archived.
+
+        Those are neither archived, nor of high importance, nor promoted by hand.
+        """
 
 
 class ErasureQueries(Protocol):

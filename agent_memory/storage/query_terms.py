@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.in_memory.tokenizer import Tokenizer
 from agent_memory.storage.records import Term
-from agent_memory.text.excerpts import both_ends
+from agent_memory.text.truncation import both_ends
 
 if TYPE_CHECKING:
     from agent_memory.storage.tables import MemoryTable

@@ -6,19 +6,18 @@ is identified by its row id, a number that never changes; a memory also by its i
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from agent_memory.models.agent import AgentConfig, AgentMetadata, MigrationInfo
 from agent_memory.models.decision import Review
-from agent_memory.models.enums import MemoryKind, MemoryOrder
+from agent_memory.models.enums import MemoryOrder
 from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.safety import Rejection
-from agent_memory.storage.change_records import Amount, Change, Tombstone, Usage
+from agent_memory.storage.change_records import Change, Tombstone
 from agent_memory.storage.filters import Filter
 from agent_memory.storage.fingerprints import DuplicateCandidate
 from agent_memory.storage.records import Operation, Reason, RowValues, Signals
@@ -519,31 +518,3 @@ class FingerprintTable(Protocol):
 
     def repeated(self) -> list[tuple[int, int]]:
         """Return the fingerprints shared by several memories, with counts, oldest memory first."""
-
-
-class UsageQueries(Protocol):
-    """Queries on how each memory is used, and on the number and size of each kind."""
-
-    def uses(self, kinds: Collection[MemoryKind], *, recent_since: datetime) -> list[Usage]:
-        """Return how each unarchived memory of these kinds is used, least recently used first.
-
-        A memory was last used when it was last accessed, stored or changed, whichever is latest.
-        Among memories used at the same time, the less often used comes first, then the older.
-        Memories of high importance, promoted by hand, or used after ``recent_since`` are marked as
-        kept.
-        """
-
-    def texts(self, row_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
-        """Return the id and content of each row; of damaged content, the readable part."""
-
-    def amounts(self, kinds: Collection[MemoryKind]) -> defaultdict[str, Amount]:
-        """Count the unarchived memories of each of these kinds."""
-
-    def archived_amounts(self, memory_ids: Sequence[str]) -> dict[MemoryKind, tuple[int, int]]:
-        """Return, by kind, how many of these are archived, and the bytes of their contents."""
-
-    def least_used(self, kind: MemoryKind, *, limit: int) -> list[str]:
-        """Return the ids of the least recently used memories of a kind that may be archived.
-
-        Those are neither archived, nor of high importance, nor promoted by hand.
-        """

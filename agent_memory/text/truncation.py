@@ -1,4 +1,4 @@
-"""Parts of a text that is too long to be read in full."""
+"""Truncates a text that is too long to be read in full."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Parts of a text that is too long to be read whole."""
+"""A text that is too long to be read in full keeps both its ends."""
 
 from __future__ import annotations
 
 import pytest
 
-from agent_memory.text.excerpts import both_ends
+from agent_memory.text.truncation import both_ends
 
 
 @pytest.mark.parametrize("text", ["", "abc", "abcdef"])

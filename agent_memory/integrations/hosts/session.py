@@ -15,7 +15,7 @@ from agent_memory.integrations.hosts.journal import ShownMemories, shown_to
 from agent_memory.integrations.hosts.occasion import SUMMARY_TAG, Occasion, Outcome
 from agent_memory.models.limits import ROOT_VARIABLE, SERVER_ADDRESS, VECTOR_DB_FILENAME
 from agent_memory.models.times import format_time
-from agent_memory.text.excerpts import both_ends
+from agent_memory.text.truncation import both_ends
 
 if TYPE_CHECKING:
     from agent_memory.integrations.hosts.host_memory import HostMemory

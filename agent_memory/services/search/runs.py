@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from agent_memory.storage.query_terms import MAX_QUERY_CHARACTERS
 from agent_memory.storage.records import Term
-from agent_memory.text.excerpts import both_ends
+from agent_memory.text.truncation import both_ends
 from agent_memory.text.word_forms import APOSTROPHES, BEFORE_APOSTROPHES, HYPHENS, folded
 
 LONGEST: Final = 64

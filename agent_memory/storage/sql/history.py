@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from agent_memory.errors import StorageCorrupt
 from agent_memory.models.times import format_time
 from agent_memory.storage.change_records import Change
-from agent_memory.storage.changes import change_of_row, entry_of_row, row_of_change
+from agent_memory.storage.history_rows import change_of_row, entry_of_row, row_of_change
 from agent_memory.storage.records import BEFORE_ALL, Operation, page_end
 from agent_memory.storage.sql import Table
 

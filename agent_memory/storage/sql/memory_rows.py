@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 from agent_memory.models.columns import HISTORIC, USAGE
 from agent_memory.models.times import format_time
-from agent_memory.storage.changes import kept_reviews
+from agent_memory.storage.history_rows import kept_reviews
 from agent_memory.storage.memory_values import NEW_ROW
 from agent_memory.storage.records import BEFORE_ALL, RowValues, page_end
 from agent_memory.storage.sql import Table
