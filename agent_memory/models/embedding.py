@@ -9,7 +9,7 @@ from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.embedding_traits import EMBEDDING_MODELS
 from agent_memory.models.enums import StorageBackend
 from agent_memory.models.field_types import UtcDatetime
-from agent_memory.models.limits import MIGRATION_BATCH_SIZE
+from agent_memory.models.limits import BACKUP_SUFFIX, MIGRATION_BATCH_SIZE, SCRATCHPAD_FILENAME
 from agent_memory.models.record import Record
 from agent_memory.models.times import now_utc
 
@@ -56,7 +56,7 @@ class MigrationPlan(Record):
             model=metadata.config.embedding_model,
             dimensions=model["dimensions"],
             estimated_cost_usd=count * _TOKENS_PER_MEMORY / 1000 * model["cost_per_1k_tokens"],
-            backup_path=f"{agent_id}/scratchpad.yaml.backup",
+            backup_path=f"{agent_id}/{SCRATCHPAD_FILENAME}{BACKUP_SUFFIX}",
         )
 
 

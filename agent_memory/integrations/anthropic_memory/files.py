@@ -29,7 +29,6 @@ MAX_FILE_LENGTH: Final = 1_000_000
 
 _PATH: Final = "anthropic_path"
 _TEXT: Final = "anthropic_text"
-_ALL: Final = 2**62
 _TRIES: Final = 100
 """The most attempts while others change the same file."""
 
@@ -87,7 +86,7 @@ class Files:
         Without those of sessions, if these are of a whole memory: several may have the same path.
         """
         filters = {"custom_filters": {_PATH: condition}, "archived": None}
-        rows = self._memory.list_recent(_ALL, filters=filters)
+        rows = self._memory.get_all(filters=filters)
         own = (memory for memory in rows if memory.id.startswith(self._prefix))
         return [file for memory in own if (file := _file_of(memory))]
 

@@ -179,7 +179,7 @@ class AgentMemoryStore(BaseStore):
         rows = self.memory.list_recent(wanted, filters=filters)
         items = [item for memory in rows if (item := matching_item(memory, op, self._prefix))]
         if len(items) < len(rows) == wanted:  # the file's filter passed too many
-            rows = self.memory.list_recent(_ALL, filters=filters)
+            rows = self.memory.get_all(filters=filters)
             items = [item for memory in rows if (item := matching_item(memory, op, self._prefix))]
         return items
 
@@ -241,7 +241,7 @@ class AgentMemoryStore(BaseStore):
         prefixes = (condition.path for condition in conditions if condition.match_type == "prefix")
         prefix = tuple(next(prefixes, ()))
         fixed = prefix[: prefix.index("*")] if "*" in prefix else prefix
-        rows = self.memory.list_recent(_ALL, filters={"custom_filters": within(fixed)})
+        rows = self.memory.get_all(filters={"custom_filters": within(fixed)})
         namespaces = {item.namespace for memory in rows if (item := item_of(memory, self._prefix))}
         cut = sorted(
             {

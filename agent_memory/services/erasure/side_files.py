@@ -13,7 +13,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from agent_memory.errors import StorageError, StorageUnavailable, ValidationError
-from agent_memory.models.limits import HEARD_FILENAME, HOOKS_FOLDER, VECTOR_DB_FILENAME
+from agent_memory.models.limits import (
+    BACKUP_SUFFIX,
+    BACKUPS_FOLDER,
+    HEARD_FILENAME,
+    HOOKS_FOLDER,
+    SCRATCHPAD_FILENAME,
+    VECTOR_DB_FILENAME,
+)
 from agent_memory.runtime.event_log import EventFile
 from agent_memory.runtime.files import (
     CUT_OFF,
@@ -30,9 +37,7 @@ from agent_memory.runtime.files import (
 )
 from agent_memory.storage.engine import Engine
 
-_FOLDER: Final = "backups"
-_YAML: Final = "scratchpad.yaml"
-_YAML_BACKUP: Final = "scratchpad.yaml.backup"
+_YAML_BACKUP: Final = SCRATCHPAD_FILENAME + BACKUP_SUFFIX
 _LIST: Final = "memories"
 _HALF_EXPORTS: Final = "*/.exporting"
 """Where an export into the agent's folder writes."""
@@ -50,10 +55,15 @@ def copies_of(place: Path) -> list[Path]:
     unfinished, the YAML files of document A, and what hooks recorded that is not stored yet. A link
     is somebody else's.
     """
-    paths = plain_files(place.parent / _FOLDER)
+    paths = plain_files(place.parent / BACKUPS_FOLDER)
     heard = place.parent / HOOKS_FOLDER / HEARD_FILENAME
     paths += [path for path in plain_files(heard.parent) if path == heard and path.stat().st_size]
-    beginnings = (f"{place.name}.", f".{place.name}.", _YAML, f".{_YAML}")
+    beginnings = (
+        f"{place.name}.",
+        f".{place.name}.",
+        SCRATCHPAD_FILENAME,
+        f".{SCRATCHPAD_FILENAME}",
+    )
     paths += [path for path in plain_files(place.parent) if path.name.startswith(beginnings)]
     return sorted(paths)
 

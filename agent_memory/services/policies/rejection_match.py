@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from agent_memory.errors import ValidationError
 from agent_memory.models.memory import Memory
+from agent_memory.text.normalize import DENSE
 
 MAX_WORDS: Final = 1_000
 """Maximum words of a value that can be rejected."""
@@ -35,8 +36,6 @@ _INVISIBLE: Final = re.compile(
 )
 _ZERO_WIDTH_SPACE: Final = "\u200b"
 """It separates words where a line may break, or is inside one: texts are read both ways."""
-# Scripts without spaces between words, or with endings attached to them: each character is a word.
-_DENSE: Final = "\u0e00-\u109f\u1780-\u17ff\u2e80-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 # All combining marks, including the vowels of Hindi and Thai, are in this range.
 _MARKS_FROM: Final = 0x300
 _MARKS_UNTIL: Final = 0x1F000
@@ -142,11 +141,11 @@ def _any_word(joint: str) -> re.Pattern[str]:
     r"""Compile the pattern of a word on first use: ``\w`` alone has no combining marks."""
     letters = map(chr, range(_MARKS_FROM, _MARKS_UNTIL))
     combining = [letter for letter in letters if unicodedata.category(letter)[0] == "M"]
-    is_dense = re.compile(f"[{_DENSE}]").match
+    is_dense = re.compile(f"[{DENSE}]").match
     dense_marks = "".join(character for character in combining if is_dense(character))
     other_marks = "".join(character for character in combining if not is_dense(character))
-    letter = rf"[^\W{_DENSE}{'' if joint else '_'}]"
-    return re.compile(rf"(?=[\w{dense_marks}])[{_DENSE}]|{letter}(?:{letter}+|[{other_marks}]+)*")
+    letter = rf"[^\W{DENSE}{'' if joint else '_'}]"
+    return re.compile(rf"(?=[\w{dense_marks}])[{DENSE}]|{letter}(?:{letter}+|[{other_marks}]+)*")
 
 
 def _rows(text: str) -> Iterator[Sequence[str]]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from agent_memory.errors import StorageError, StorageUnavailable, ValidationError
+from agent_memory.models.limits import BACKUPS_FOLDER
 from agent_memory.models.reports import BackupFile
 from agent_memory.models.times import format_time, from_epoch, parse_time, shifted
 from agent_memory.runtime.files import (
@@ -32,7 +33,6 @@ from agent_memory.runtime.files import (
 )
 from agent_memory.storage.sqlite.connection import Database, refuse_long_path
 
-_FOLDER: Final = "backups"
 _REASON: Final = r"[a-z][a-z0-9_-]{0,39}"
 _TIME: Final = r"(?P<time>\d{8}T\d{12}Z)"
 _ENDING: Final = rf"-{_TIME}(?:\.before-(?P<reason>{_REASON}))?"
@@ -124,7 +124,7 @@ def _fill(
 
 def _folder(source: Path) -> Path:
     """Return the directory of a store's backups, resolving links: SQLite follows none."""
-    folder = source.parent / _FOLDER
+    folder = source.parent / BACKUPS_FOLDER
     try:
         return folder.resolve()
     except (OSError, RuntimeError) as error:  # a link that leads to itself
@@ -137,14 +137,14 @@ def _made_folder(source: Path) -> Path:
     The target of a link must exist: otherwise it is a drive that is not mounted, or a place that
     nobody chose.
     """
-    folder, own = _folder(source), source.parent / _FOLDER
+    folder, own = _folder(source), source.parent / BACKUPS_FOLDER
     with translated_errors(folder, "made"):
         if own.is_symlink() and not folder.exists():
             raise StorageUnavailable(
                 f"{own} is a link to {folder}, which does not exist: create it"
             )
         make_private_folder(folder)
-    tighten_folder(source.parent / _FOLDER)
+    tighten_folder(source.parent / BACKUPS_FOLDER)
     return folder
 
 
@@ -203,7 +203,7 @@ def _rotate(source: Path, keep: int, now: datetime) -> None:
     A folder that is a link may also belong to another store: nothing in it is deleted. A failure to
     delete is ignored: it must not stop what comes after the backup.
     """
-    folder = source.parent / _FOLDER
+    folder = source.parent / BACKUPS_FOLDER
     if folder.is_symlink():
         return
     automatic = sorted((at, name) for at, name, reason in _named_by_time(source, now) if reason)
@@ -218,7 +218,7 @@ def _rotate(source: Path, keep: int, now: datetime) -> None:
 def abandoned_in_backups(source: Path, *, remove: bool) -> list[Path]:
     """Return partial backups left in ``backups/`` by processes killed while making them."""
     name = f"{re.escape(source.stem)}{_UNFINISHED}{re.escape(source.suffix)}"
-    return abandoned(source.parent / _FOLDER, UNFINISHED.format(name), remove=remove)
+    return abandoned(source.parent / BACKUPS_FOLDER, UNFINISHED.format(name), remove=remove)
 
 
 # Names --------------------------------------------------------------------------------------------

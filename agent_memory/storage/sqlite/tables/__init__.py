@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from agent_memory.storage import sql
 from agent_memory.storage.sqlite.connection import Database
 
 
-class Table:
-    """A table or an index of one open file. It begins no transaction: its caller has one open."""
+class Table(sql.Table):
+    """A table or an index of one open file, which may use what only this engine has."""
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
+    _db: Database
