@@ -11,7 +11,6 @@ import _thread
 import contextlib
 import json
 import os
-import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -43,7 +42,6 @@ ENDED: Final = "ended after"
 """How the message about a hook that ran out of time begins."""
 _MOST_BYTES: Final = 16 * 2**20
 _LAST_WORDS_SECONDS: Final = 0.2
-_AGENT_ID: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 _USAGE: Final = "usage: agent-memory hook HOST EVENT [--agent ID] [--root DIR]"
 _HUMAN_SOURCES: Final = ("", "user", "sdk")
 """Sources of prompts that deserve an answer; others are the host's own reminders."""
@@ -236,9 +234,11 @@ def _store(occasion: Occasion, outcome: Outcome, *, is_served: bool) -> None:
 def _agent_of(call: Call, fields: Mapping[str, Any]) -> str:
     """Return the named agent, else that of the project in which the host was started."""
     named = call.agent or os.environ.get(AGENT_VARIABLE)
-    if named and not _AGENT_ID.fullmatch(named):  # it becomes part of a path
-        raise UnreadableInput(f"{named!r:.80} is not an agent id")
     if named:
+        from agent_memory.models.fields import validate_agent_id  # noqa: PLC0415 - 2 ms
+
+        if not validate_agent_id(named):  # it becomes part of a path
+            raise UnreadableInput(f"{named!r:.80} is not an agent id")
         return named
     variable = call.host.project_variable
     project = os.environ.get(variable)

@@ -306,11 +306,14 @@ def test_an_agent_that_is_named_goes_before_the_projects(root: Path, project: Pa
         assert memory.count() == 1
 
 
-def test_an_agent_that_is_a_path_is_refused(root: Path, project: Path) -> None:
+@pytest.mark.parametrize("agent_id", ["../elsewhere", "con"])
+def test_an_agent_that_is_a_path_or_a_device_is_refused(
+    root: Path, project: Path, agent_id: str
+) -> None:
     data = event("codex", "prompt", project, "Remember that staging lives in Oslo.")
-    done = answer(root, "codex", data, "--agent", "../elsewhere")
+    done = answer(root, "codex", data, "--agent", agent_id)
     assert (done.code, done.out) == (0, "")
-    assert "'../elsewhere' is not an agent id" in done.err
+    assert f"{agent_id!r} is not an agent id" in done.err
     assert not root.exists()
     assert not (root.parent / "elsewhere").exists()
 
