@@ -225,7 +225,7 @@ class Engine(Protocol):
         """Make a write in the body fail at once with ``StorageLocked`` instead of waiting."""
 
     def reader(self) -> AbstractContextManager[Engine]:
-        """Give the body an engine of its own that reads a single unchanging snapshot."""
+        """Give the body an engine of its own with one unchanging snapshot; nobody waits for it."""
 
     def alone(self, *, busy: str) -> AbstractContextManager[None]:
         """Run the body while no other process runs such a body on this store: for a long task.

@@ -70,10 +70,17 @@ class SimilarityQueries(Protocol):
     """Queries for memories that share many words with a text."""
 
     def similar(self, question: DuplicateQuery, *, without: Sequence[str] = ()) -> list[Duplicate]:
-        """Return up to five memories that share most words, leaving out the ids ``without``."""
+        """Return up to five memories that share most words, leaving out the ids ``without``.
+
+        They are found by the text's rarest words: if each is in over a thousand memories, some are
+        missed.
+        """
 
     def is_corrected(self, question: DuplicateQuery, same: Sequence[Duplicate]) -> bool:
-        """Return whether a memory newer than all with the same text says something similar."""
+        """Return whether a memory newer than all with the same text says something similar.
+
+        Then the text is no echo: the agent may be reverting that correction.
+        """
 
 
 class EmbeddingTable(Protocol):
@@ -161,7 +168,10 @@ class VectorIndex(Protocol):
         """Return a query centred on the mean of the vectors of memories that pass the filters."""
 
     def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
-        """Return the nearest memories that pass the filters. Must run inside ``read()``."""
+        """Return the nearest memories that pass the filters. Must run inside ``read()``.
+
+        The filters apply before the nearest are chosen: excluded memories take nobody's place.
+        """
 
     def cosines(
         self, model_id: int, row_ids: Sequence[int], query: bytes | Centred

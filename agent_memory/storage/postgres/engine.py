@@ -78,7 +78,6 @@ class PostgresEngine:
 
     @cached_property
     def memory_rows(self) -> MemoryRowTable:
-        """Stored rows of the table of memories, by column."""
         from agent_memory.storage.postgres.tables.memory_rows import MemoryRowTable  # noqa: PLC0415
 
         return MemoryRowTable(self.database)
@@ -97,14 +96,12 @@ class PostgresEngine:
 
     @cached_property
     def reviews(self) -> ReviewTable:
-        """The table of memories under review."""
         from agent_memory.storage.sql.reviews import ReviewTable  # noqa: PLC0415
 
         return ReviewTable(self.database)
 
     @cached_property
     def graph(self) -> GraphTable:
-        """The tables of entities and relationships."""
         from agent_memory.storage.postgres.tables.graph import GraphTable  # noqa: PLC0415
 
         return GraphTable(self.database)
@@ -210,7 +207,6 @@ class PostgresEngine:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[PostgresEngine]:
-        """Give the body an engine with its own connection, in one snapshot; nobody waits for it."""
         own = Database(self.database.address, read_only=True)
         with contextlib.closing(own), own.read():
             yield PostgresEngine(own)

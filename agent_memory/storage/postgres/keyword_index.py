@@ -287,10 +287,6 @@ class KeywordIndex(Table):
         return sorted({row_id for (row_id,) in rows}, reverse=True)[:limit]
 
     def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
-        """Return, for each term, the rows that contain it, of memories that pass the filters.
-
-        If few pass, their texts are read: see ``FEW_TEXTS``.
-        """
         self._follow()
         texts = self._few_texts(filters)
         if texts is not None:

@@ -52,10 +52,6 @@ class VectorIndex(Table):
         return self._middles.center(query, filters)
 
     def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
-        """Return the nearest memories that pass the filters. Must run inside ``read()``.
-
-        The filters apply before the nearest are chosen: excluded memories take nobody's place.
-        """
         problem = self._embeddings.problem_of_cosines()
         row_ids = rows_to_compare(
             self._memories,

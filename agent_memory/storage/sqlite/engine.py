@@ -82,7 +82,6 @@ class SQLiteEngine:
 
     @cached_property
     def memory_rows(self) -> MemoryRowTable:
-        """Stored rows of the table of memories, by column."""
         from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable  # noqa: PLC0415
 
         return MemoryRowTable(self.database)
@@ -101,14 +100,12 @@ class SQLiteEngine:
 
     @cached_property
     def reviews(self) -> ReviewTable:
-        """The table of memories under review."""
         from agent_memory.storage.sql.reviews import ReviewTable  # noqa: PLC0415
 
         return ReviewTable(self.database)
 
     @cached_property
     def graph(self) -> GraphTable:
-        """The tables of entities and relationships."""
         from agent_memory.storage.sqlite.tables.graph import GraphTable  # noqa: PLC0415
 
         return GraphTable(self.database)
@@ -206,7 +203,6 @@ class SQLiteEngine:
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[SQLiteEngine]:
-        """Give the body an engine with its own connection, in one snapshot; nobody waits for it."""
         database = self.database
         own = Database(database.path, create=False, read_only=True, agent_id=database.agent_id)
         with contextlib.closing(own), own.read():

@@ -256,10 +256,6 @@ class KeywordIndex(Table):
         return [row for (row,) in self._db.rows(sql, (*asked, *query.condition.values, limit))]
 
     def postings(self, terms: Sequence[Term], filters: Filter) -> list[list[int]]:
-        """Return, for each term, the rows that contain it, of memories that pass the filters.
-
-        If few pass, their texts are read: see ``FEW_TEXTS``.
-        """
         texts = self._few_texts(filters)
         if texts is not None:
             return texts.postings(terms)

@@ -79,10 +79,6 @@ class VectorIndex(Table):
         return self._middles.center(query, filters)
 
     def nearest(self, query: QueryVector, filters: Filter) -> NearestVectors:
-        """Return the nearest memories that pass the filters. Must run inside ``read()``.
-
-        The filters apply before the nearest are chosen: excluded memories take nobody's place.
-        """
         degraded = None
         if not self._db.load_vectors() and self._agent.vector_index() != "table":
             degraded = f"{self._db.vectors_problem()}; vectors were scanned"
