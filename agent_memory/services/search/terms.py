@@ -148,13 +148,7 @@ def _varied(
     if are_capitals_ordinary(sample, request.query):
         terms = [term._replace(is_name=False) for term in terms]
     elif request.query.islower():
-        terms = [
-            term._replace(
-                is_name=term.written not in light_words
-                and vocabulary.is_name(term.word, term.written, known.get(term.word, 0))
-            )
-            for term in terms
-        ]
+        terms = _with_names(terms, vocabulary, known, light_words)
     forms = _Forms(vocabulary, request.query, terms, variable, unknown, languages)
     alternatives = forms.alternatives()
     unmatched = unknown - alternatives.keys()
@@ -180,6 +174,22 @@ def _varied(
         term._replace(
             alternatives=alternatives.get(term.word, ()),
             is_light=term.is_light or (not term.is_name and term.written.lower() in light_words),
+        )
+        for term in terms
+    ]
+
+
+def _with_names(
+    terms: Sequence[Term],
+    vocabulary: Vocabulary,
+    known: Mapping[str, int],
+    light_words: Collection[str],
+) -> list[Term]:
+    """Mark the terms of a query without capitals that memories write as names."""
+    return [
+        term._replace(
+            is_name=term.written not in light_words
+            and vocabulary.is_name(term.word, term.written, known.get(term.word, 0))
         )
         for term in terms
     ]
