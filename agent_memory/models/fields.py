@@ -23,6 +23,8 @@ from agent_memory.models.limits import (
     SESSION_VARIABLE,
 )
 
+UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+"""What SQLite cannot store unchanged: NUL, and half of a surrogate pair."""
 _AGENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _UNNAMED_SESSION: Final = re.compile(r"session-[0-9a-f]{12}|sqlite3")
 """The names that ``choose_session_name`` generates, and the default in the file's schema for a row
@@ -299,6 +301,11 @@ def _refuse_number(value: float | None, path: str) -> None:
 _ENCODER: Final = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False
 )  # json.dumps() would create one for each call
+
+
+def without_none(**fields: object) -> dict[str, Any]:
+    """Return the fields that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def to_json(value: object) -> str:

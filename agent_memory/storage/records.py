@@ -28,6 +28,8 @@ MEMORY_COLUMNS: Final = ("seq", *COLUMNS)
 
 BEFORE_ALL: Final = -(2**63)
 """Where reading by the page begins: other programs may number rows from below 1."""
+NO_LIMIT: Final = 2**63 - 1
+"""The limit of a statement that has none, and a number after those of all rows."""
 
 
 def page_end(row_id: int, *, after: int) -> int:

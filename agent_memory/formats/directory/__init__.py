@@ -9,17 +9,14 @@ from typing import Final
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats.directory.commit import complete
-from agent_memory.formats.directory.layout import MAIN_FILES, is_e_folder
+from agent_memory.formats.directory.layout import KINDS, MAIN_FILES, is_e_folder
 from agent_memory.formats.directory.lock import held
 from agent_memory.formats.directory.reader import read_file, read_folder
 from agent_memory.formats.directory.writer import write_folder
 from agent_memory.formats.jsonl import parse_object
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
-from agent_memory.models.enums import MemoryKind
 from agent_memory.models.portable import Entry
 from agent_memory.runtime.files import translated_errors
-
-_TYPES: Final = frozenset(kind.value for kind in MemoryKind)
 
 
 class Directory(Codec):
@@ -46,7 +43,7 @@ class Directory(Codec):
             except ValidationError:
                 continue  # a broken line does not make it another format's
             kind = item.get("type")
-            return isinstance(kind, str) and kind in _TYPES and "created_at" in item
+            return isinstance(kind, str) and kind in KINDS and "created_at" in item
         return False
 
     def read(self, path: Path) -> Iterator[Entry]:

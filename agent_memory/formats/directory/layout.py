@@ -57,6 +57,7 @@ MAIN_FILES: Final = tuple(shelf.name for shelf in SHELVES.values())
 _ARCHIVED: Final = re.compile(
     r"archive/([0-9]{4})/(?:core_memories|learnings|tasks)_\1_Q[1-4]\.jsonl"
 )
+KINDS: Final = frozenset(kind.value for kind in MemoryKind)
 _KIND: Final = re.compile(r"core|learning|task")
 # E names backups "learnings.jsonl.backup" in one place, "<type>_memories.jsonl.backup.<timestamp>"
 # in another; archives likewise.

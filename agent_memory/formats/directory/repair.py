@@ -6,7 +6,7 @@ import re
 from typing import Any, Final
 
 from agent_memory.errors import ValidationError, described
-from agent_memory.formats.directory.layout import kind_in
+from agent_memory.formats.directory.layout import KINDS, kind_in
 from agent_memory.formats.directory.shape import NO_PLACE
 from agent_memory.models.enums import Importance, MemoryCategory, MemoryKind, TaskStatus
 from agent_memory.models.portable import Entry, Section
@@ -19,7 +19,6 @@ _FIELDS: Final = frozenset(
     """id type content category created_at updated_at accessed_at access_count tags importance
     archived task_metadata""".split()
 )
-_KINDS: Final = frozenset(kind.value for kind in MemoryKind)
 _IMPORTANCES: Final = frozenset(importance.value for importance in Importance)
 _STATUSES: Final = frozenset(status.value for status in TaskStatus)
 _WORDS_OF_STATUS: Final = {
@@ -126,7 +125,7 @@ class _LineRepair:
     def _type(self) -> str:
         value = self._item.get("type")
         if isinstance(value, str):
-            if value in _KINDS:
+            if value in KINDS:
                 return value
             meant = kind_in(value) or self._kind
         else:

@@ -17,7 +17,7 @@ from typing import Final
 from agent_memory.integrations.capture import cues
 from agent_memory.models.config import DEFAULT_CAPTURE_PATTERNS, MemoryCaptureConfig
 from agent_memory.models.conversation import Observation
-from agent_memory.models.fields import validate_memory_content
+from agent_memory.models.fields import UNSTORABLE, validate_memory_content
 from agent_memory.models.times import now_utc
 from agent_memory.text import passages
 from agent_memory.text.capture_words import CAPTURE_WORDS
@@ -33,7 +33,6 @@ MOST_SPOTS: Final = 50_000
 MOST_KEYWORDS: Final = 5
 
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]{0,20}[A-Za-z]")
-_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
 _RECALLED: Final = re.compile(r"<memories-([0-9a-f]{8})>")
 _BEFORE_LETTERS: Final = re.compile(r"^[\W_]+")
 _MASK: Final = re.compile(rf"{re.escape(MASK)}[^\]]*\]")
@@ -220,7 +219,7 @@ def is_part_of_name(text: str, start: int, end: int) -> bool:
 
 def unescaped_text(text: str) -> str:
     """Return what a quoted text stands for, without characters that cannot be stored."""
-    return _UNSTORABLE.sub(" ", passages.unescaped(text))
+    return UNSTORABLE.sub(" ", passages.unescaped(text))
 
 
 def _cleaned(text: str) -> str:
@@ -229,7 +228,7 @@ def _cleaned(text: str) -> str:
         text = _ANSI.sub("", text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return text if text.isascii() and "\x00" not in text else _UNSTORABLE.sub(" ", text)
+    return text if text.isascii() and "\x00" not in text else UNSTORABLE.sub(" ", text)
 
 
 def _recalled(text: str) -> list[tuple[int, int]]:

@@ -45,6 +45,7 @@ from agent_memory.integrations.tools.arguments import (
 )
 from agent_memory.integrations.tools.definitions import TOOLS, Style, describe
 from agent_memory.integrations.tools.failures import argument_error, message_for_model
+from agent_memory.models.fields import without_none
 from agent_memory.models.times import format_time, now_utc
 from agent_memory.runtime.logs import logger
 
@@ -319,7 +320,7 @@ class MemoryTools:
             "forgotten": left is None,
             "remaining": None if left is None else left.content[: self._most],
         }
-        return _sparse(answer)
+        return without_none(**answer)
 
     def _graph(self, memory: MemoryOrSession, request: GraphArguments) -> dict[str, Any]:
         graph = memory.graph
@@ -332,7 +333,7 @@ class MemoryTools:
         if request.name is None:
             entities = graph.entities(limit=MOST_ENTITIES + 1)
             named = [each.for_display() for each in entities]
-            names = [_sparse({"name": each.name, "type": each.type}) for each in named]
+            names = [without_none(name=each.name, type=each.type) for each in named]
             return _shown_graph(names)
         if request.to is not None:
             way = graph.path(request.name, request.to).for_display()
@@ -341,7 +342,7 @@ class MemoryTools:
             near = graph.neighbours(request.name, request.depth).for_display()
             edges = near.edges
             names = [
-                _sparse({"name": each.name, "type": each.type, "distance": each.distance})
+                without_none(name=each.name, type=each.type, distance=each.distance)
                 for each in near.neighbours
             ]
         return _shown_graph(names, [_related(edge) for edge in edges])
@@ -371,7 +372,7 @@ class MemoryTools:
             "if_not_true": outcome_of(review),
             "asked_at": format_time(review.proposed_at),
         }
-        return _sparse(question)
+        return without_none(**question)
 
     def _brief(self, memory: Memory) -> dict[str, Any]:
         shown: dict[str, Any] = {
@@ -431,10 +432,6 @@ def _whole(memory: Memory) -> dict[str, Any]:
         del shown["metadata"]
         shown["note"] = f"its metadata has {length:,} characters, too many to be shown"
     return shown
-
-
-def _sparse(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _shown_graph(

@@ -23,7 +23,6 @@ DEFAULT_RECORD_LIMIT: Final = 10
 """The default limit of C's search."""
 DEFAULT_SCORE_THRESHOLD: Final = 0.7
 """C's minimum score. It only counts if it was set: see ``SearchQuery.search_arguments``."""
-_NINE: Final = frozenset(MemoryCategory.all_values())
 
 
 # The record ---------------------------------------------------------------------------------
@@ -110,7 +109,7 @@ class MemoryRecord(SparseRecord, extra="forbid"):
         record = self.metadata
         metadata = dict(record.custom_metadata or {})
         category = record.category
-        if category is not None and category not in _NINE.union(categories):
+        if category is not None and category not in {*MemoryCategory.all_values(), *categories}:
             metadata[ORIGINAL_CATEGORY] = category
             category = MemoryCategory.NOTE.value
         if agent_id is not None and record.agent_id not in (None, agent_id):

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from agent_memory.errors import MemoryNotFound, ValidationError
+from agent_memory.models.fields import UNSTORABLE
 from agent_memory.models.graph import (
     USER_NAME,
     EdgeView,
@@ -419,14 +420,13 @@ _MOST_WORDS: Final = 200
 _LONGEST_RUN: Final = 6
 """Maximum words of a query that are checked as one name."""
 _MARKS: Final = re.compile(r"^[\W_]+|(?:['\u2019]s)?[\W_]*$")
-_IN_NO_TEXT: Final = re.compile("[\x00\ud800-\udfff]")
-"""What no engine can be asked for: half of a surrogate pair ended a search with SQLite's error."""
 _OWN: Final = frozenset({"i", "me", "my", "mine", "myself", "user"})
 
 
 def _query_words(query: str) -> list[str]:
     """Return the words of a query in lower case, without surrounding punctuation."""
-    words = _IN_NO_TEXT.sub(" ", query).lower().split()[:_MOST_WORDS]
+    # Half of a surrogate pair ended a search with SQLite's error.
+    words = UNSTORABLE.sub(" ", query).lower().split()[:_MOST_WORDS]
     bare = (_MARKS.sub("", word) for word in words)
     return [word for word in bare if word]
 

@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from agent_memory.errors import ValidationError
+from agent_memory.models.fields import UNSTORABLE
 from agent_memory.models.memory import Memory
 from agent_memory.text.normalize import DENSE
 
@@ -102,7 +103,7 @@ def check_reason(reason: str | None, rejected_hashes: RejectedHashes) -> str | N
     if not isinstance(reason, str) or not reason.strip() or len(reason) > MAX_REASON_LENGTH:
         message = f"must have 1 to {MAX_REASON_LENGTH} characters, or be left out"
         raise ValidationError.of("reason", message, "reason")
-    if "\x00" in reason or any("\ud800" <= letter <= "\udfff" for letter in reason):
+    if UNSTORABLE.search(reason):
         message = "has a NUL character or half of a surrogate pair: remove it"
         raise ValidationError.of("reason", message, "reason")
     if find_rejected([("reason", reason)], rejected_hashes) is not None:

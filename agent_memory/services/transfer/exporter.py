@@ -12,6 +12,7 @@ from agent_memory.errors import StorageCorrupt
 from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.decision import Review
 from agent_memory.models.embedding_rows import EmbeddingModel
+from agent_memory.models.fields import without_none
 from agent_memory.models.memory import Memory
 from agent_memory.models.portable import Entry, PortableValues, Section
 from agent_memory.models.safety import Rejection
@@ -188,7 +189,7 @@ class Dump:
         rows = self._engine.memory_rows.get_many(added)
         for change in page:
             is_as_added = is_as_it_was_added(change, rows.get(change.memory_id))
-            fields = _without_none(
+            fields = without_none(
                 id=change.memory_id,
                 event=change.event,
                 at=change.changed_at,
@@ -209,7 +210,7 @@ def _has_bytes(value: object) -> bool:
 
 
 def _model_fields(model: EmbeddingModel) -> dict[str, Any]:
-    return _without_none(
+    return without_none(
         model=model.model,
         dimensions=model.dimensions,
         embedder=model.embedder,
@@ -221,7 +222,7 @@ def _model_fields(model: EmbeddingModel) -> dict[str, Any]:
 
 def _rejection_fields(rejection: Rejection) -> dict[str, Any]:
     """Return a rejection as an export has it."""
-    return _without_none(
+    return without_none(
         words_hash=rejection.words_hash,
         word_count=rejection.word_count,
         reason=rejection.reason,
@@ -237,7 +238,7 @@ def _tombstone_fields(tombstone: Tombstone) -> dict[str, Any]:
 
 def _review_fields(review: Review) -> dict[str, Any]:
     """Return a review as an export has it."""
-    return _without_none(
+    return without_none(
         id=review.memory_id,
         replaced_by=review.replaced_by,
         confidence=review.confidence,
@@ -245,7 +246,3 @@ def _review_fields(review: Review) -> dict[str, Any]:
         proposed_at=format_time(review.proposed_at),
         session_id=review.session_id,
     )
-
-
-def _without_none(**fields: object) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -9,10 +9,9 @@ from typing import ClassVar, Final
 from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, QueuedMemory
 from agent_memory.models.times import format_time
 from agent_memory.storage.quantization import Quantized, hash_of, text_hash
-from agent_memory.storage.records import BEFORE_ALL, page_end
+from agent_memory.storage.records import BEFORE_ALL, NO_LIMIT, page_end
 from agent_memory.storage.sql import Table
 
-_ALL: Final = 2**63 - 1
 _SELECT_MODELS: Final = f"""
 SELECT {", ".join(EmbeddingModel._fields)} FROM embedding_models ORDER BY state"""
 _INSERT_MODEL: Final = """
@@ -161,7 +160,7 @@ ORDER BY {self._NUMBER} DESC LIMIT ?"""
 
     def queued_memories(self, *, after: int, limit: int) -> list[QueuedMemory]:
         sql = _SELECT_QUEUED.format(content=self._bytes("m.content"))
-        rows = self._db.rows(sql, (after, _ALL if limit < 0 else limit))
+        rows = self._db.rows(sql, (after, NO_LIMIT if limit < 0 else limit))
         return [
             QueuedMemory(
                 row_id=row_id,

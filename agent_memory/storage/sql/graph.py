@@ -22,12 +22,11 @@ from agent_memory.storage.graph_rows import (
     grouped,
     without_twins,
 )
-from agent_memory.storage.records import Row
+from agent_memory.storage.records import NO_LIMIT, Row
 from agent_memory.storage.sql import Table
 from agent_memory.storage.sql.database import SQLDatabase
 from agent_memory.storage.sql.run_graph import HOLDS_IN_RUN, RunGraph
 
-_ALL: Final = 2**63 - 1
 _IN_SCOPE: Final = "(CAST(:user_id AS TEXT) IS NULL OR g.user_id = :user_id)"
 _SELECT_BY_KEY: Final = """
 SELECT id FROM (
@@ -227,7 +226,7 @@ WHERE {" AND ".join(conditions)} ORDER BY g.seq LIMIT :limit"""
             "user_id": user_id,
             "ids": self._db.listed(ids or ()),
             "after": after,
-            "limit": _ALL if limit < 0 else limit,
+            "limit": NO_LIMIT if limit < 0 else limit,
         }
         rows = self._db.rows(sql, values)
         entity_ids = [row[0] for row in rows]
@@ -284,7 +283,7 @@ WHERE {" AND ".join(conditions)} ORDER BY g.seq LIMIT :limit"""
         values = {
             **_values(when),
             "listed": self._db.listed((among if ids is None else ids) or ()),
-            "limit": _ALL if limit < 0 else limit,
+            "limit": NO_LIMIT if limit < 0 else limit,
         }
         # A relationship of a missing entity, as another program can leave it, is up to `check`.
         rows = [row for row in self._db.rows(sql, values) if None not in (row[1], row[3])]

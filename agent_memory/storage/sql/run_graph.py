@@ -14,10 +14,9 @@ from typing import Final
 
 from agent_memory.models.graph import EntityView
 from agent_memory.storage.graph_rows import EDGE_VIEW, entities_of_run, grouped
-from agent_memory.storage.records import Row
+from agent_memory.storage.records import NO_LIMIT, Row
 from agent_memory.storage.sql import Table
 
-_LAST: Final = 2**63 - 1
 _CLOSING_COUNTS: Final = """({0}.closed_by IS NULL OR ({0}.closing_is_undone = 0 AND EXISTS (
   SELECT 1 FROM memories AS c WHERE c.id = {0}.closed_by AND c.run_id = :run_id)))"""
 _SAID_ELSEWHERE: Final = """EXISTS (
@@ -39,10 +38,10 @@ HOLDS_IN_RUN: Final = f"""(EXISTS (
     AND NOT {_ENDED.format("g")} AND NOT {_SAID_ELSEWHERE.format("relationship", "g")}))"""
 """Whether a row ``g`` of ``relationships`` holds at the moment, according to the run."""
 _ENDS: Final = f"""
-  UNION ALL SELECT r.{{0}}, NULL, {_LAST}, NULL, NULL, NULL, x.created_at, x.created_at
+  UNION ALL SELECT r.{{0}}, NULL, {NO_LIMIT}, NULL, NULL, NULL, x.created_at, x.created_at
   FROM relationships AS r JOIN relationship_sources AS x ON x.relationship_id = r.id
     JOIN memories AS m ON m.id = x.memory_id WHERE {_OF_RUN} AND r.{{0}} {{1}}
-  UNION ALL SELECT r.{{0}}, NULL, {_LAST}, NULL, NULL, NULL, r.created_at, r.created_at
+  UNION ALL SELECT r.{{0}}, NULL, {NO_LIMIT}, NULL, NULL, NULL, r.created_at, r.created_at
   FROM relationships AS r WHERE r.by_hand = 1 AND r.run_id = :run_id AND r.{{0}} {{1}}
     AND NOT {_SAID_ELSEWHERE.format("relationship", "r")}"""
 _SELECT_ENTITIES: Final = f"""

@@ -7,12 +7,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final
 
-from agent_memory.storage.records import Row
+from agent_memory.storage.records import NO_LIMIT, Row
 from agent_memory.storage.sql import Table
 from agent_memory.storage.sql.agent import AgentTable
 from agent_memory.storage.stored_rows import Key, TableLayout
 
-_ALL: Final = 2**63 - 1
 _LAST_CHANGE: Final = "SELECT coalesce(max(change_id), 0) FROM history"
 _RECORDED: Final = frozenset({"memories"})
 """The tables whose changes are written to the history by triggers."""
@@ -35,7 +34,7 @@ class StoredRows(Table):
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         sql = f"""SELECT {self._listed(table.columns)} FROM {table.name} {where}
 ORDER BY {key} LIMIT ?"""
-        values = (*(after or ()), *(until or ()), _ALL if limit is None else limit)
+        values = (*(after or ()), *(until or ()), NO_LIMIT if limit is None else limit)
         return self._db.rows(sql, values)
 
     def put(self, table: TableLayout, rows: Sequence[Row]) -> None:

@@ -40,7 +40,7 @@ SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations'"
 _SELECT_RECORD: Final = "SELECT number, name, sha256 FROM schema_migrations ORDER BY number"
 _MOST_NAMED: Final = 3
 """How many faults a message names."""
-_REBUILD_INDEX: Final = "INSERT INTO memory_index (memory_index) VALUES ('rebuild')"
+REBUILD_INDEX: Final = "INSERT INTO memory_index (memory_index) VALUES ('rebuild')"
 _UPDATE_RECORD: Final = "UPDATE schema_migrations SET sha256 = ? WHERE number = ?"
 _DELETE_RECORD: Final = "DELETE FROM schema_migrations WHERE number = ?"
 _INSERT_RECORD: Final = """
@@ -181,7 +181,7 @@ def _recreate_legacy(database: Database, version: int) -> None:
     for migration in migrations()[:version]:
         database.run(_UPDATE_RECORD, (migration.sha256, migration.number))
     database.trust()
-    database.run(_REBUILD_INDEX)  # it reads our views, which may run now
+    database.run(REBUILD_INDEX)  # it reads our views, which may run now
 
 
 def objects() -> tuple[Row, ...]:

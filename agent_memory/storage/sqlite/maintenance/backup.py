@@ -37,7 +37,7 @@ _REASON: Final = r"[a-z][a-z0-9_-]{0,39}"
 _TIME: Final = r"(?P<time>\d{8}T\d{12}Z)"
 _ENDING: Final = rf"-{_TIME}(?:\.before-(?P<reason>{_REASON}))?"
 _UNFINISHED: Final = rf"(?:-\d{{8}}T\d{{12}}Z|\.before-{_REASON})"
-_STEP: Final = timedelta(microseconds=1)
+STEP: Final = timedelta(microseconds=1)
 _TRIES: Final = 1_000
 """Names tried while other processes take them."""
 _MOST_AHEAD: Final = timedelta(days=3_653)
@@ -175,12 +175,12 @@ def _named(unfinished: Path, source: Path, reason: str | None, now: datetime) ->
     time = now
     for _ in range(_TRIES):
         earlier = _named_by_time(source, now)
-        time = max([time, *(shifted(made_at, _STEP) for made_at, *_ in earlier)])
+        time = max([time, *(shifted(made_at, STEP) for made_at, *_ in earlier)])
         made = unfinished.with_name(f"{source.stem}-{_stamp(time)}{ending}{source.suffix}")
         refuse_long_path(made)  # it could not be restored
         if _moved(unfinished, made):
             return made
-        time = shifted(time, _STEP)
+        time = shifted(time, STEP)
     raise StorageUnavailable(f"{made} already exists, and no later name is free: move it away")
 
 

@@ -20,12 +20,12 @@ from agent_memory.storage.sqlite.connection import (
     Row,
     quoted,
 )
+from agent_memory.storage.sqlite.schema import REBUILD_INDEX
 from agent_memory.storage.sqlite.schema_check import only_adds_columns
 
 _COMPARE_INDEX: Final = (
     "INSERT INTO memory_index (memory_index, rank) VALUES ('integrity-check', 1)"
 )
-_REBUILD_INDEX: Final = "INSERT INTO memory_index (memory_index) VALUES ('rebuild')"
 
 _TAGS_OF_ROWS: Final = """
 SELECT DISTINCT m.seq, lower(trim(j.value)) FROM memories AS m,
@@ -114,7 +114,7 @@ def repair(database: Database, schema: Sequence[Row]) -> None:
             if fault == "changed":
                 database.run(f"DROP INDEX {name}")
             database.run(sql)
-    database.run(_REBUILD_INDEX)
+    database.run(REBUILD_INDEX)
     for column, is_broken in _IS_BROKEN.items():
         database.run(f"UPDATE memories SET {_MEND[column]} WHERE {is_broken}")
     database.run("DELETE FROM scratchpad WHERE seq NOT IN (SELECT seq FROM memories)")
@@ -145,7 +145,7 @@ def forget_derived(database: Database, memory_ids: Sequence[str]) -> None:
 
 def rebuild_indexes(database: Database) -> None:
     """Rebuild everything that is derived from memories. Must run inside ``database.write()``."""
-    database.run(_REBUILD_INDEX)
+    database.run(REBUILD_INDEX)
     _fill(database)
     database.run(_QUEUE_ALL)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,7 +28,7 @@ from agent_memory.storage.change_records import FileSummary, Purged, Replaced
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import PAGE_SIZE, ChangedMeanwhile, Database
 from agent_memory.storage.sqlite.engine import SQLiteEngine
-from agent_memory.storage.sqlite.maintenance.backup import copy_store, list_backups
+from agent_memory.storage.sqlite.maintenance.backup import STEP, copy_store, list_backups
 from agent_memory.storage.sqlite.maintenance.check import check
 from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.history import OperationTable
@@ -38,7 +38,6 @@ from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable
 if TYPE_CHECKING:
     from agent_memory.storage.engine import Engine
 
-_STEP: Final = timedelta(microseconds=1)
 _TRIES: Final = 20
 _HAS_TABLE: Final = "SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?"
 _CHANGES: Final = "PRAGMA data_version"
@@ -286,4 +285,4 @@ def _free_name(place: Path, word: str, now: datetime) -> Path:
         name = place.with_name(f"{place.name}.{word}-{now:%Y%m%dT%H%M%S%f}")
         if not os.path.lexists(name):
             return name
-        now += _STEP
+        now += STEP

@@ -7,6 +7,7 @@ from typing import Final
 
 from agent_memory.storage.change_records import RemovedRows
 from agent_memory.storage.sql import erasure
+from agent_memory.storage.sqlite.schema import REBUILD_INDEX
 
 # Their rows are deleted with a memory. Another program may have left some behind.
 _FOLLOWING: Final = ("memory_tags", "scratchpad", "recalls", "fingerprints", "embeddings")
@@ -39,7 +40,7 @@ SELECT '"' || replace(name, '"', '""') || '"' FROM pragma_table_info(?)"""
         if self._db.row("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat4'"):
             self._db.run("DELETE FROM sqlite_stat4")
         # FTS5 keeps deleted words, with a marker that they are deleted.
-        self._db.run("INSERT INTO memory_index (memory_index) VALUES ('rebuild')")
+        self._db.run(REBUILD_INDEX)
         return removed
 
     def deleted_row_ids(self) -> list[int]:
