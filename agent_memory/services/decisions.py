@@ -23,7 +23,8 @@ from agent_memory.services.review_answers import (
     rest_after,
     with_remainder,
 )
-from agent_memory.services.unit_of_work import Service, enter_scratchpad, repeated_if_undone
+from agent_memory.services.scratchpad import enter_scratchpad
+from agent_memory.services.unit_of_work import Service, repeated_if_undone
 from agent_memory.services.writing.duplicates import complete_fingerprints
 from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
 from agent_memory.services.writing.update import (

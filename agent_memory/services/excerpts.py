@@ -16,10 +16,11 @@ from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import MemoryExcerpt, SearchFilterValues, SearchResultValues
 from agent_memory.models.fields import is_memory_id
 from agent_memory.services.rendering import PLAIN, render_context
+from agent_memory.services.scratchpad import promoted_first
 from agent_memory.services.search import results
 from agent_memory.services.search.pipeline import completed, find
 from agent_memory.services.search.request import QueryMeaning, SearchRequest
-from agent_memory.services.unit_of_work import UnitOfWork, promoted_first
+from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.filters import filter_of
 from agent_memory.storage.opening import open_engine
 

@@ -29,14 +29,9 @@ from agent_memory.models.fields import is_memory_id
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters
+from agent_memory.services.scratchpad import enter_scratchpad, promoted_first
 from agent_memory.services.search.service import SearchService
-from agent_memory.services.unit_of_work import (
-    Promoted,
-    UnitOfWork,
-    enter_scratchpad,
-    promoted_first,
-    repeated_if_undone,
-)
+from agent_memory.services.unit_of_work import Promoted, UnitOfWork, repeated_if_undone
 from agent_memory.services.vectors import VectorService
 from agent_memory.services.writing import duplicates
 from agent_memory.services.writing.insert import (

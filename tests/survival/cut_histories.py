@@ -20,7 +20,7 @@ import apsw
 from agent_memory import AgentMemory, AgentMemoryError
 from agent_memory.models.limits import EVENTS_FILENAME
 from agent_memory.runtime.files import SIDE_FILES
-from agent_memory.services import unit_of_work as accesses
+from agent_memory.services import pending_accesses
 from agent_memory.storage.sqlite.connection import Database, database, opening
 from agent_memory.storage.sqlite.connection.journal_mode import Journal
 from agent_memory.storage.sqlite.engine import SQLiteEngine
@@ -199,7 +199,7 @@ def _synchronous(synchronous: Synchronous) -> Iterator[None]:
         return connection, journal
 
     with contextlib.ExitStack() as stack:
-        stack.enter_context(patch.object(accesses, "_FLUSH_AFTER_SECONDS", 3_600))
+        stack.enter_context(patch.object(pending_accesses, "_FLUSH_AFTER_SECONDS", 3_600))
         if synchronous == "OFF":
             stack.enter_context(patch.object(database, "open_connection", open_careless))
             as_it_is = patch.object(
