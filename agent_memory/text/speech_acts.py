@@ -21,6 +21,7 @@ from agent_memory.text.phrases import (
     pattern,
     words_of,
 )
+from agent_memory.text.quotations import has_quotation
 from agent_memory.text.reactions import is_reaction
 from agent_memory.text.requests import tells_by_requesting
 from agent_memory.text.small_talk import is_made_of_small_talk, opening_end, words_said
@@ -76,7 +77,8 @@ _ORDER: Final = pattern(
     r"^\W*(?:(?:can|could|would|will) you\s+|I(?:'d| would)? (?:want|like|need) you to\s+"
     r"|please\s+|kindly\s+|just\s+|now\s+|also\s+)*"
     rf"(?:(?P<verb>{_ORDERS})"
-    r"|(?:suppose|pretend) (?:that )?(?:I(?! should)|im|you|we|my|our)|imagine (?:that )?you"
+    r"|(?:suppose|pretend) (?:that )?(?:I(?! should)|im|you|we|my|our)"
+    r"|imagine (?:that )?(?:you|(?:I|we)\b(?!.*!))"
     rf"|let me know|keep (?:me|it|up|going)|{TAKE_CARE}|{HAVE_A}|go on|stay \w+$"
     rf"|(?:use|do|keep|take) (?:{POINTING}|the (?:first|second|third|last|other|same)|option))\b"
 )
@@ -424,7 +426,7 @@ def is_denied(sentence: str) -> bool:
 def is_request_to_forget(text: str) -> bool:
     """Return whether a text asks to forget something, or says that somebody asked for it."""
     head = text[:_JUDGED]
-    if _FORGET.match(head) is None:
+    if _FORGET.match(head) is None or has_quotation(text):
         return False
     spoken = _SAID_BY.sub("", head)
     order = _ORDER.match(spoken)

@@ -30,6 +30,7 @@ from agent_memory.services.policies.rejection_match import find_rejected
 from agent_memory.text.careful_typing import carefully_typed
 from agent_memory.text.dates import date_spans
 from agent_memory.text.normalize import exact_form, near_form
+from agent_memory.text.quotations import parted
 from agent_memory.text.sanitize import as_data
 from agent_memory.text.secrets import find_secrets
 from agent_memory.text.sentences import sentences
@@ -73,6 +74,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
         is_small_talk,
     ),
     "forgetting": ((f"{TEXT}speech_acts",), is_request_to_forget),
+    "quotations": ((f"{TEXT}quotations",), parted),
     "facts": (
         (f"{RULES}statements", f"{RULES}facts", f"{TEXT}speech_acts", f"{TEXT}small_talk"),
         read_facts,

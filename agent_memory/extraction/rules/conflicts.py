@@ -100,7 +100,7 @@ class Conflict(NamedTuple):
 
 def conflict(new: Reading, old: Reading) -> Conflict | None:
     """Return how a new text conflicts with an older one, ``None`` if both can be true."""
-    if new.speaker != old.speaker:
+    if new.speaker != old.speaker or new.is_quoted or old.is_quoted:
         return None
     if not new.change.is_unreal:
         for compare in (_of_slots, _of_states, _of_frames, _of_uses):
@@ -112,7 +112,7 @@ def conflict(new: Reading, old: Reading) -> Conflict | None:
 def says_alike(new: Reading, old: Reading) -> bool:
     """Return whether two texts say the same but for words such as "again"; neither is unsure."""
     content = new.stems - SIGNS
-    if not content or content != old.stems - SIGNS:
+    if new.is_quoted or old.is_quoted or not content or content != old.stems - SIGNS:
         return False
     is_certain = not (new.change.is_unreal or new.change.is_guessed or new.change.is_beside)
     is_same = (new.speaker, new.owner) == (old.speaker, old.owner)

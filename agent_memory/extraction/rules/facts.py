@@ -7,7 +7,8 @@ next value can replace it. Greetings, thanks, reactions and questions that say n
 among people they stay beside one, since they tell what it is about, and with an assistant they are
 dropped. So are requests, except for the steps of instructions in a message; a question that the
 message answers itself stays, and so does a single word beside others. A short answer to a question
-of an assistant is a fact behind that question (``answers``).
+of an assistant is a fact behind that question (``answers``). A text that a user quotes, or wants
+to have translated, is kept as a quotation, whatever it says (``text.quotations``).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from agent_memory.extraction.rules.values import DATE, TIME
 from agent_memory.extraction.types import Fact
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.enums import MemoryCategory
+from agent_memory.text.quotations import Quotation, parted
 from agent_memory.text.sentences import fitting, sentences, tells_steps, with_lists_joined
 from agent_memory.text.small_talk import is_made_of_small_talk
 from agent_memory.text.speech_acts import (
@@ -107,8 +109,11 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
             text = corrected(text, earlier, others)
             said_before[message.name] = place, text
         answers, text = _answers_of(messages, place, text)
+        quoted: list[Fact] = []
+        if message.role is MessageRole.USER and not is_among_people:
+            text, quoted = _without_quotations(message, place, text)
         rest = _facts_of(message, text, place, is_among_people=is_among_people)
-        for fact in (*answers, *rest):
+        for fact in (*answers, *rest, *quoted):
             known = facts.pop(form := fact.text.casefold(), None)
             sources = () if known is None else known.sources
             facts[form] = (known or fact)._replace(sources=(*sources, *fact.sources))
@@ -156,6 +161,23 @@ def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool)
     if worth:
         for piece in fitting(_JOINT.sub("", " ".join(rest)), _LONGEST):
             yield _fact(message, place, piece, worth)
+
+
+def _without_quotations(message: Message, place: int, text: str) -> tuple[str, list[Fact]]:
+    """Return what a user says in a message, and the facts of the texts that it quotes."""
+    own: list[str] = []
+    quoted: list[Fact] = []
+    for part in parted(text):
+        if not isinstance(part, Quotation):
+            own.append(part)
+        elif part.is_fiction:
+            continue
+        elif any(_worth(sentence, MessageRole.USER) for sentence in sentences(part.text)):
+            pieces = part.written(_LONGEST)
+            quoted += [_fact(message, place, piece, _OF_OTHERS) for piece in pieces]
+        elif not part.lead.endswith(":"):
+            own.append(part.lead)
+    return "\n".join(own), quoted
 
 
 def _is_program(sentence: str, lead: str) -> bool:

@@ -21,6 +21,7 @@ from agent_memory.models.graph import (
     clean_relationship,
     name_key,
 )
+from agent_memory.text.quotations import has_quotation
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_denied, is_order, is_supposed
 
@@ -174,7 +175,7 @@ def graph_updates_by_rules(
     "loves" replaces "likes" for the same thing.
     """
     label, spoken = speaker_and_text(text)
-    if label and not _is_speaker(label, speakers):
+    if has_quotation(spoken) or (label and not _is_speaker(label, speakers)):
         return []
     who = label if label and name_key(label) != USER_NAME.lower() else USER_NAME
     by_key: dict[tuple[str, str, str, str], GraphUpdate] = {}

@@ -21,6 +21,7 @@ from agent_memory.extraction.rules.statements import (
     stated_in,
 )
 from agent_memory.text.careful_typing import carefully_typed
+from agent_memory.text.quotations import has_quotation
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_asking, is_order
 from agent_memory.text.stems import stems
@@ -138,6 +139,8 @@ class Reading(NamedTuple):
     """The stems of the text and of each clause in it that says outright that something ended."""
     stems: frozenset[str]
     is_one_sentence: bool
+    is_quoted: bool = False
+    """Whether it has a text of somebody else, which is compared with nothing."""
 
 
 @lru_cache(maxsize=512)
@@ -151,7 +154,9 @@ def read(text: str) -> Reading:
     owner = _OWNER.match(bare)
     named = ((owner["kin"] or owner["abroad"] or owner["name"]) if owner else "").lower()
     # As it was typed: whether a value may be a name depends on the capitals of its author.
-    statements = tuple(stated for part in sentences(typed) for stated in _stated(label, part))
+    is_quoted = has_quotation(typed)
+    own = () if is_quoted else sentences(typed)
+    statements = tuple(stated for part in own for stated in _stated(label, part))
     states = (state for part in parts for state in _states(said_behind_opening(part)))
     ended = (
         content_of(clause)
@@ -175,6 +180,7 @@ def read(text: str) -> Reading:
         ended=tuple(words for words in ended if words),
         stems=stems(_ELIDED.sub(r"\1e ", spoken)),
         is_one_sentence=len(parts) == 1,
+        is_quoted=is_quoted,
     )
 
 

@@ -14,6 +14,7 @@ from agent_memory.extraction.rules.changes import NO, RECENTLY
 from agent_memory.extraction.rules.values import DATE, NAME, WORDS, Value, value_of
 from agent_memory.text.careful_typing import carefully_typed
 from agent_memory.text.normalize import exact_form
+from agent_memory.text.quotations import has_quotation
 from agent_memory.text.sentences import sentences
 from agent_memory.text.small_talk import opening_end
 from agent_memory.text.speech_acts import is_denied, is_supposed
@@ -242,7 +243,7 @@ def statement(text: str) -> Statement | None:
 def stated_in(text: str) -> Statement | None:
     """Return the value of a slot that a text names, whatever else it says about it."""
     speaker, spoken = speaker_and_text(text)
-    if len(spoken) > _LONGEST:
+    if len(spoken) > _LONGEST or has_quotation(spoken):
         return None
     is_cased = spoken != spoken.lower()
     spoken = said_behind_opening(carefully_typed(next(iter(sentences(spoken)), "")))
