@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -12,12 +12,14 @@ from agent_memory import (
     ErasureReceipt,
     FoundSecrets,
     Rejection,
+    Undone,
     ValidationError,
 )
 from agent_memory.cli.options import (
     ExitCode,
     Session,
     confirm,
+    counted,
     filter_options,
     filters_of,
     json_option,
@@ -26,6 +28,11 @@ from agent_memory.cli.options import (
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import receipt_text, rejections_text, secrets_text, tidy_text
 from agent_memory.cli.streams import stdin_text
+from agent_memory.cli.tables import clip
+
+_MOST_UNDONE: Final = 20
+"""The most memories that `undo` lists, one per line."""
+_UNDONE_WIDTH: Final = 80
 
 
 @click.command()
@@ -93,7 +100,10 @@ def merge(session: Session, /, keep: str, others: tuple[str, ...]) -> None:
 def undo(session: Session, /, change: int | None, review: int | None) -> None:
     """Undo what was last done to memories, or a given change. An undo can be undone.
 
-    Everything that one command did (an import, a tidy) is undone together.
+    Everything that one command did (an import, a tidy) is undone together. What is not a change of
+    a memory is not covered, and what was done before it is undone. Take it back with: `demote` for
+    `promote` and the reverse, `reject --lift` for `reject`, the old value for `configure`, `graph
+    remove` for `graph add` and the reverse. `graph merge` stays.
 
     \b
     Examples:
@@ -102,12 +112,40 @@ def undo(session: Session, /, change: int | None, review: int | None) -> None:
     """
     with session.open() as memory:
         done = memory.undo(change, review_id=review)
-    count = len(done.memory_ids)
-    named = ", ".join(done.memory_ids[:3]) + (", …" if count > 3 else "")
-    text = f"undid {done.verb} of {count:,} {'memory' if count == 1 else 'memories'}: {named}"
-    if not done.change_ids:  # the change was only a question for review, or a decision on one
-        text = f"undid {done.verb}: no memory changed, `review` shows what is under review"
+        text = _undone_text(memory, done)
     emit(done, text=text)
+
+
+def _undone_text(memory: AgentMemory, done: Undone) -> str:
+    """Return what was undone, and what became of each memory, with its text."""
+    if not done.change_ids:  # the change was only a question for review, or a decision on one
+        return f"undid {done.verb}: no memory changed, `review` shows what is under review"
+    named = ", ".join(done.memory_ids[:3]) + (", …" if len(done.memory_ids) > 3 else "")
+    lines = [f"undid {done.verb} of {counted(len(done.memory_ids))}: {named}"]
+    for memory_id in done.memory_ids[:_MOST_UNDONE]:
+        became = (
+            "removed" if memory_id in done.removed
+            else "back" if memory_id in done.restored
+            else "changed"
+        )  # fmt: skip
+        lines.append(f"{became}: {_text_after_undo(memory, memory_id)}")
+    if (more := len(done.memory_ids) - _MOST_UNDONE) > 0:
+        lines.append(f"and {more:,} more: --json lists them")
+    return "\n".join(lines)
+
+
+def _text_after_undo(memory: AgentMemory, memory_id: str) -> str:
+    """Return a memory's text, shortened; if the undo changed the text, also what it was."""
+    texts: list[str] = []
+    for change in memory.history(memory_id, limit=1):
+        values = (change.new_values or {}, change.old_values or {})
+        texts = [clip(str(each["content"]), _UNDONE_WIDTH) for each in values if "content" in each]
+    if len(texts) > 1:
+        return f"{texts[0]} (was: {texts[1]})"
+    if texts:
+        return texts[0]
+    stored = memory.get(memory_id)  # its text was not changed
+    return memory_id if stored is None else clip(stored.content, _UNDONE_WIDTH)
 
 
 @click.command()

@@ -93,8 +93,15 @@ class TidyReport(Record, frozen=True):
 
 
 class Undone(Record, frozen=True):
-    """What ``undo`` undid: a verb, or the event of one change; its changes and their memories."""
+    """What ``undo`` undid: a verb, or the event of one change; its changes and their memories.
+
+    Each of ``memory_ids`` is in one of ``removed``, ``restored`` (it had been deleted) and
+    ``changed``, which say what the undo made of it.
+    """
 
     verb: str
     change_ids: list[int]
     memory_ids: list[str]
+    removed: list[str] = Field(default_factory=list)
+    restored: list[str] = Field(default_factory=list)
+    changed: list[str] = Field(default_factory=list)

@@ -198,11 +198,41 @@ def test_kind_and_importance_narrow_down(cli: Cli, root: Path) -> None:
 def test_undo_says_what_it_undid_and_can_be_undone(cli: Cli, root: Path) -> None:
     store(root, "walnut")
     cli("update", "walnut", "--content", "the quartz plan")
-    assert cli("undo").out == "undid UPDATE of 1 memory: walnut\n"
+    assert cli("undo").out == (
+        "undid UPDATE of 1 memory: walnut\nchanged: the walnut plan (was: the quartz plan)\n"
+    )
     assert state(root)["walnut"].content == "the walnut plan"
     done = cli("undo", "--json").data
     assert (done["verb"], done["memory_ids"]) == ("undo", ["walnut"])
+    assert (done["removed"], done["restored"], done["changed"]) == ([], [], ["walnut"])
     assert state(root)["walnut"].content == "the quartz plan"
+
+
+def test_undo_says_what_became_of_which_memory(cli: Cli, root: Path) -> None:
+    """After a verb that it does not cover it removed another memory, and only showed the id."""
+    store(root, "walnut")
+    store(root, "quartz")
+    cli("promote", "walnut")
+    assert cli("undo").out.splitlines()[1] == "removed: the quartz plan"
+    assert cli("undo").out.splitlines()[1] == "back: the quartz plan"
+    done = cli("undo", "--json").data
+    assert (done["removed"], done["restored"], done["changed"]) == (["quartz"], [], [])
+    done = cli("undo", "--json").data
+    assert (done["removed"], done["restored"], done["changed"]) == ([], ["quartz"], [])
+    cli("store", "the basalt plan, " * 20, "--id", "basalt")
+    (_, line) = cli("undo").out.splitlines()
+    assert line.startswith("removed: the basalt plan, the basalt")
+    assert line.endswith("…")
+    assert len(line) < 100
+
+
+def test_a_large_undo_lists_some_of_its_memories(cli: Cli, root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store_many({"content": f"plan {number}"} for number in range(25))
+    lines = cli("undo").out.splitlines()
+    assert lines[1:3] == ["removed: plan 0", "removed: plan 1"]
+    assert (len(lines), lines[-1]) == (22, "and 5 more: --json lists them")
+    assert state(root) == {}
 
 
 def test_undo_takes_a_change_by_the_number_that_history_shows(cli: Cli, root: Path) -> None:
@@ -213,7 +243,8 @@ def test_undo_takes_a_change_by_the_number_that_history_shows(cli: Cli, root: Pa
     place = re.search(r"\b(change|number)\b", heading)
     assert place is not None, heading
     number = row[place.start() :].split()[0]
-    assert cli("undo", "--change", number).out == "undid UPDATE of 1 memory: walnut\n"
+    undid, _ = cli("undo", "--change", number).out.splitlines()
+    assert undid == "undid UPDATE of 1 memory: walnut"
     after = {it.content for it in state(root).values()}
     assert after == {"the walnut plan", "the basalt plan"}
 
@@ -272,7 +303,7 @@ def test_tidy_archives_what_it_said_it_would(cli: Cli, root: Path, past: Clock) 
     ]
     assert Path(told["backup"]).name.endswith(".before-tidy.db")
     assert {it.id for it in state(root).values() if it.archived} == {"old"}
-    assert cli("undo").out == "undid tidy of 1 memory: old\n"
+    assert cli("undo").out == "undid tidy of 1 memory: old\nchanged: an old learning\n"
     assert [it for it in state(root).values() if it.archived] == []
 
 

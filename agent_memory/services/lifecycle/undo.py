@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 
 from agent_memory.errors import ValidationError
 from agent_memory.models.columns import HISTORIC
@@ -20,6 +20,8 @@ from agent_memory.storage.records import Reason, RowValues, read_json
 
 if TYPE_CHECKING:
     from agent_memory.models.owner import Owner
+
+_Outcome = Literal["removed", "restored", "changed"]
 
 _OWNERS: Final = ("user_id", "run_id")
 
@@ -51,7 +53,8 @@ def undo(
     by_memory: dict[str, list[Change]] = {}
     for change in changes:
         by_memory.setdefault(change.memory_id, []).append(change)
-    changed = []
+    changed: list[str] = []
+    outcomes: dict[_Outcome, list[str]] = {}
     questions: list[tuple[Change, object]] = []
     admission = Admission(engine)
     with recorded(engine, "undo", session_id, now):
@@ -60,8 +63,9 @@ def undo(
             row = engine.memory_rows.get(memory_id)
             target = reverted(row, memory_changes)
             answered = _answered(engine, memory_id, row, target)
-            if _set_row(engine, admission, memory_id, target, now=now):
+            if outcome := _set_row(engine, admission, memory_id, target, now=now):
                 changed.append(memory_id)
+                outcomes.setdefault(outcome, []).append(memory_id)
             if row is not None and target is not None:
                 _follow_reviews(engine, memory_id, memory_changes, answered, now=now)
             if row is None and target is not None and target.get("reviews"):
@@ -76,7 +80,7 @@ def undo(
     engine.graph_maintenance.follow_undo(changed, change_ids)
     for memory_id in {change.memory_id for change in changes if "content" in change.columns}:
         hold_what_is_kept(engine, memory_id)  # reviews were reopened or closed
-    return Undone(verb=verb, change_ids=change_ids, memory_ids=changed)
+    return Undone(verb=verb, change_ids=change_ids, memory_ids=changed, **outcomes)
 
 
 def _answered(
@@ -274,18 +278,19 @@ def _set_row(
     target: Mapping[str, Any] | None,
     *,
     now: datetime,
-) -> bool:
-    """Delete, restore or change a memory as ``target`` says; return whether that changed it."""
+) -> _Outcome | None:
+    """Delete, restore or change a memory as ``target`` says; return what became of it."""
     row = engine.memory_rows.get(memory_id)
     if target is None:
-        if row is not None:
-            engine.memory_rows.delete(memory_id)
-        return row is not None
+        if row is None:
+            return None
+        engine.memory_rows.delete(memory_id)
+        return "removed"
     if row is None:
         admission.refuse_row(target)
         admission.refuse_beyond(target)
         _bring_back(engine, target, now=now)
-        return True
+        return "restored"
     changes = {name: target[name] for name in HISTORIC if target[name] != row[name]}
     if changes:
         # Values that it already has are allowed: archiving it, or bringing it back, adds nothing.
@@ -299,7 +304,7 @@ def _set_row(
                 raise
             mended = storable_row({**row, **changes}, moment=moment)
             engine.memory_rows.update(memory_id, mended, updated_at=moment)
-    return bool(changes)
+    return "changed" if changes else None
 
 
 def _has_lost_its_text(values: Mapping[str, Any]) -> bool:
