@@ -173,12 +173,16 @@ class SessionMemory(WithCheckedFlags):
         self._refuse_unless("read")
         return self._memory.count(filters=self._narrowed(filters, {}))
 
-    def history(self, memory_id: str, *, limit: int = 100) -> list[HistoryEntry]:
-        """Return the changes of a memory of this session, newest first, deleted memories included.
+    def history(self, memory_id: str | None = None, *, limit: int = 100) -> list[HistoryEntry]:
+        """Return the changes of one memory of this session, or of all, newest first.
 
-        Changes from before it belonged to this session are left out.
+        Deleted memories are included. Changes from before a memory belonged to this session are
+        left out.
         """
         self._refuse_unless("read")
+        if memory_id is None:
+            limit = check_whole_number("limit", limit, lowest=1)
+            return self._memory._store.lifecycle.own_history(self._owner, limit=limit)
         own = self._memory._store.lifecycle.own_change_ids(memory_id, self._owner)
         if not own and self._own(memory_id) is None:
             raise MemoryNotFound(memory_id)

@@ -45,7 +45,7 @@ from agent_memory.runtime.paths import (
 )
 
 if TYPE_CHECKING:
-    from agent_memory import AgentMemory, Memory, MemoryReader
+    from agent_memory import AgentMemory, Memory, MemoryReader, SessionMemory
 
     _MomentType = click.ParamType[datetime]
     _JsonType = click.ParamType[dict[str, Any]]
@@ -498,6 +498,24 @@ def described(options: dict[str, Any], existing: Memory | None = None) -> dict[s
     if existing is None:
         fields.setdefault("kind", MemoryKind.TASK.value)
     return fields
+
+
+owner_options = _all_of(
+    click.option("--user", "user_id", help="Only memories about this user."),
+    click.option("--run", "run_id", help="Only memories of this run of the user."),
+)
+"""The user, or one run of this user, to whose memories a command is limited."""
+
+
+def view_of(
+    memory: AgentMemory, user_id: str | None, run_id: str | None
+) -> AgentMemory | SessionMemory:
+    """Return the memory, or what it has of a user, or of one run of this user."""
+    if user_id is None and run_id is None:
+        return memory
+    if user_id is None:
+        raise click.UsageError("--run goes with --user ID")
+    return memory.session({"user_id": user_id, "run_id": run_id})
 
 
 def are_defaults(options: Mapping[str, Any]) -> bool:

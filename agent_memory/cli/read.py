@@ -19,6 +19,8 @@ from agent_memory.cli.options import (
     filters_of,
     json_option,
     listing_options,
+    owner_options,
+    view_of,
 )
 from agent_memory.cli.plain_reads import COMMANDS, empty_context_notes
 from agent_memory.cli.render import details_text, emit
@@ -169,9 +171,10 @@ def recent(session: Session, /, limit: int, as_of: datetime | None, **options: A
 
 
 @click.command()
+@owner_options
 @listing_options
 @click.pass_obj
-def scratchpad(session: Session, /) -> None:
+def scratchpad(session: Session, /, user_id: str | None, run_id: str | None) -> None:
     """Show the scratchpad: the memories that the agent always sees.
 
     \b
@@ -179,7 +182,7 @@ def scratchpad(session: Session, /) -> None:
       agent-memory --agent bob scratchpad
     """
     with session.open() as memory:
-        pad = memory.scratchpad()
+        pad = view_of(memory, user_id, run_id).scratchpad()
     rows = [
         (entry.id, str(entry.timestamp.date()), entry.category, str(entry.access_count),
          "yes" if entry.id in pad.promoted else "", entry.content)
@@ -195,22 +198,26 @@ def scratchpad(session: Session, /) -> None:
 @click.option(
     "--budget", "-b", type=click.IntRange(min=0), help="At most this many tokens; default: 2000."
 )
+@owner_options
 @json_option
 @click.pass_obj
-def context(session: Session, /, budget: int | None) -> None:
+def context(
+    session: Session, /, budget: int | None, user_id: str | None, run_id: str | None
+) -> None:
     """Print the scratchpad as Markdown for a model's context, within a token budget.
 
     \b
-    Example:
+    Examples:
       agent-memory --agent bob context --budget 800
+      agent-memory --agent bob context --user alice
     """
     text: str | None = None
     tokens = int(COMMANDS["context"].default) if budget is None else budget
-    if COMMANDS["context"].takes(tokens):
+    if user_id is None and run_id is None and COMMANDS["context"].takes(tokens):
         text = session.ask(lambda reader: reader.context(tokens))
     if text is None:
         with session.open() as memory:
-            text = memory.context(budget)
+            text = view_of(memory, user_id, run_id).context(budget)
     if not session.json:
         for note in empty_context_notes(text, tokens):
             click.echo(f"note: {note}", err=True)
@@ -222,16 +229,25 @@ def context(session: Session, /, budget: int | None) -> None:
 @click.option(
     "--limit", "-n", type=click.IntRange(min=1), default=20, help="At most this many; default: 20."
 )
+@owner_options
 @listing_options
 @click.pass_obj
-def history(session: Session, /, memory_id: str | None, limit: int) -> None:
+def history(
+    session: Session,
+    /,
+    memory_id: str | None,
+    limit: int,
+    user_id: str | None,
+    run_id: str | None,
+) -> None:
     """Show what was added, changed and deleted, newest first: for one memory, or for all.
 
     \b
-    Example:
+    Examples:
       agent-memory --agent bob history mem-a3f2c1b4e5d6
+      agent-memory --agent bob history --user alice
     """
     with session.open() as memory:
-        entries = memory.history(memory_id, limit=limit)
+        entries = view_of(memory, user_id, run_id).history(memory_id, limit=limit)
     text = history_text(entries)
     emit({"history": entries}, text=text, rows=(agent_memory.HistoryEntry, entries))

@@ -288,7 +288,8 @@ def update(session: Session, /, memory_id: str, on_secret: str | None, **options
     """Change a memory; its old values stay in its history.
 
     What no option names stays as it is. Tags and metadata replace the old ones: --tag "" takes all
-    tags away, --blocker "" all blockers, --outcome "" the outcome.
+    tags away, --blocker "" all blockers, --outcome "" the outcome, --user "" the user, --run "" the
+    run.
 
     \b
     Example:
@@ -298,6 +299,7 @@ def update(session: Session, /, memory_id: str, on_secret: str | None, **options
         options["content"] = _content(options["content"])
     with session.open() as memory:
         changes = described(options, memory.get(memory_id))
+        changes |= {name: None for name in ("user_id", "run_id") if options[name] == ""}
         if not changes.keys() - {"if_version"}:
             raise click.UsageError("give what to change: --content, --category, --tag, …")
         secrets = _SecretListener(on_secret)

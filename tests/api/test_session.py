@@ -326,6 +326,20 @@ def test_a_history_begins_where_the_memory_became_the_sessions(
     assert SECRET not in repr(told)
 
 
+def test_a_history_of_all_is_of_the_sessions_memories(
+    memory: AgentMemory, alice: SessionMemory, bens: str
+) -> None:
+    own = [alice.store(f"Alice, number {number}") for number in range(3)]
+    memory.update(bens, content="Ben has another plan")
+    alice.delete(own[0])
+    memory.store_many({"content": f"note {number}"} for number in range(1_001))  # over a page
+    told = [(each.event, each.memory_id) for each in alice.history()]
+    mine = [("DELETE", own[0]), *(("ADD", each) for each in reversed(own))]
+    assert [each for each in told if each[1] in own] == mine
+    assert bens not in {memory_id for _, memory_id in told}
+    assert [each.event for each in alice.history(limit=1)] == ["DELETE"]
+
+
 @pytest.mark.parametrize(
     ("permission", "calls"),
     [

@@ -237,6 +237,33 @@ def test_promote_and_demote_move_a_memory_in_and_out_of_the_scratchpad(
     assert "nothing in it fits in 5 tokens" in little.err
 
 
+def test_what_is_shown_can_be_limited_to_a_user(cli: Cli, root: Path) -> None:
+    """Only a Python session could: in a shell, a context had every user's memories."""
+    ann, bea, run_of_ann = store(
+        root,
+        {"content": "Ann likes tea", "user_id": "ann"},
+        {"content": "Bea likes coffee", "user_id": "bea"},
+        {"content": "Ann is in a hurry", "user_id": "ann", "run_id": "run-7"},
+    )
+    for memory_id in (ann, bea, run_of_ann):
+        assert cli("promote", memory_id).code == 0
+    assert cli("forget", ann, "--yes").code == 0
+    assert cli("undo").code == 0
+
+    context = cli("context", "--user", "ann").out
+    assert "tea" in context
+    assert "coffee" not in context
+    pad = cli("scratchpad", "--user", "ann", "--run", "run-7", "--json").data
+    assert [each["id"] for each in pad["memories"]] == [run_of_ann]
+    entries = cli("history", "--user", "ann", "--json").data["history"]
+    assert [(each["event"], each["memory_id"]) for each in entries] == [
+        ("ADD", ann), ("DELETE", ann), ("ADD", run_of_ann), ("ADD", ann),
+    ]  # fmt: skip
+    assert len(cli("history", "--user", "ann", "-n", "2", "--json").data["history"]) == 2
+    assert cli("history", bea, "--user", "ann").code == 3
+    assert cli("context", "--run", "run-7").code == 2
+
+
 def test_history_tells_what_a_memory_was(cli: Cli, root: Path) -> None:
     with AgentMemory("bob", root=root, session_id="s-1") as memory:
         one, other = memory.store("Prefer MySQL"), memory.store("another")

@@ -266,6 +266,15 @@ def test_update_changes_what_is_given_and_keeps_the_rest(cli: Cli, root: Path) -
     assert (get(root, one).tags, get(root, one).metadata) == (["sql"], {"a": 1})
 
 
+def test_an_empty_user_or_run_takes_it_away(cli: Cli, root: Path) -> None:
+    """Python's `update(id, user_id=None)` could, and the command refused an empty user."""
+    memory_id = cli("store", "tea", "--user", "ann", "--run", "run-7").out.strip()
+    assert cli("update", memory_id, "--run", "").code == 0
+    assert (get(root, memory_id).user_id, get(root, memory_id).run_id) == ("ann", None)
+    assert cli("update", memory_id, "--user", "", "--content", "coffee").code == 0
+    assert (get(root, memory_id).user_id, get(root, memory_id).content) == (None, "coffee")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agent_memory.errors import MemoryNotFound, ValidationError, opened_read_only
 from agent_memory.models.fields import is_memory_id
-from agent_memory.models.memory import Memory
+from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.reports import BackupFile
 from agent_memory.models.retention import RetentionPolicy, TidyReport, Undone
@@ -26,6 +26,8 @@ from agent_memory.storage.memory_models import memory_of_row
 
 if TYPE_CHECKING:
     from agent_memory.models.owner import Owner
+
+_HISTORY_PAGE: Final = 1_000
 
 
 class LifecycleService(Service):
@@ -141,6 +143,30 @@ class LifecycleService(Service):
             return frozenset()
         with self._engine.read():
             return own_change_ids(self._engine, memory_id, owner)
+
+    def own_history(self, owner: Owner, *, limit: int) -> list[HistoryEntry]:
+        """Return the changes of one owner's memories, while they were this owner's, newest first.
+
+        A memory that is another's now, or was when it was deleted, is not traced: tracing all of
+        20,000 took 5 s.
+        """
+        own: dict[str, frozenset[int]] = {}
+        entries: list[HistoryEntry] = []
+        with self._engine.read():
+            page = self._engine.history.entries(None, limit=_HISTORY_PAGE)
+            while page and len(entries) < limit:
+                newest = {each.memory_id: each for each in reversed(page)}
+                unknown = sorted(newest.keys() - own.keys())
+                rows = self._engine.memory_rows.get_many(unknown)
+                for memory_id in unknown:
+                    last = rows.get(memory_id) or newest[memory_id].old_values or {}
+                    is_own = owner.owns(last.get("user_id"), last.get("run_id"))
+                    traced = own_change_ids(self._engine, memory_id, owner) if is_own else ()
+                    own[memory_id] = frozenset(traced)
+                entries += [each for each in page if each.change_id in own[each.memory_id]]
+                before = page[-1].change_id
+                page = self._engine.history.entries(None, limit=_HISTORY_PAGE, before=before)
+        return entries[:limit]
 
     def get_as_of(self, memory_id: str, moment: datetime) -> Memory | None:
         """Return a memory as it was at a moment, or ``None`` if it did not exist."""
