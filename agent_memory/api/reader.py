@@ -123,6 +123,10 @@ class MemoryReader(WithCheckedFlags):
         check_whole_number("limit", limit, lowest=1)
         return self._excerpts.recent(limit, _filters_of(filters))
 
+    def count(self, *, filters: Mapping[str, Any] | None = None) -> int:
+        """Count the memories that are not archived, or those that match the filters."""
+        return self._excerpts.count(_filters_of(filters))
+
     def context(self, token_budget: int = 2_000) -> str:
         """Return the scratchpad as ``AgentMemory.context`` does, within a token budget."""
         return self._excerpts.context(check_whole_number("token_budget", token_budget, lowest=0))

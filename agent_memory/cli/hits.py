@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.cli.tables import clip, has_color, styled, table
+from agent_memory.models.limits import MAX_SEARCH_LIMIT
 
 if TYPE_CHECKING:
     from agent_memory import (
@@ -68,6 +69,24 @@ def answer_text(outcome: Results, query: str) -> str:
         ]
     lines += _explanations(hits, metadata)
     return "\n".join(lines)
+
+
+def notes_of(results: Results) -> list[str]:
+    """Return what was degraded in a search, and how many good hits its limit may have cut."""
+    hits = results.results
+    is_cut = 0 < len(hits) < MAX_SEARCH_LIMIT and hits[-1].passed_gate  # the rest may be good too
+    more = results.total_count - len(hits) if is_cut else 0
+    return [*results.search_metadata.degraded, *notes_of_more(more)]
+
+
+def notes_of_more(more: int | None) -> list[str]:
+    """Return the note that a list was cut: by how many, or ``None`` if that is not known.
+
+    A list that was cut looked complete.
+    """
+    if more is None:
+        return ["there are more: a larger -n shows them"]
+    return [f"{more:,} more: a larger -n shows them"] if more > 0 else []
 
 
 def _hit_styles(hits: Sequence[Hit], query: str) -> Callable[[int, str], str]:

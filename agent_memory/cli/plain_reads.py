@@ -165,17 +165,18 @@ def asked(
 
 
 def _search(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:
-    from agent_memory.cli.hits import answer_text  # noqa: PLC0415
+    from agent_memory.cli.hits import answer_text, notes_of  # noqa: PLC0415
 
     outcome = reader.answer(question.query, question.limit, filters=question.filters)
-    return answer_text(outcome, question.query), outcome.search_metadata.degraded
+    return answer_text(outcome, question.query), notes_of(outcome)
 
 
 def _recent(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:
-    from agent_memory.cli.hits import memories_text  # noqa: PLC0415
+    from agent_memory.cli.hits import memories_text, notes_of_more  # noqa: PLC0415
 
     memories = reader.list_recent(question.limit, filters=question.filters)
-    return memories_text(memories, question.filters), ()
+    more = reader.count(filters=question.filters) - len(memories)
+    return memories_text(memories, question.filters), notes_of_more(more)
 
 
 def _context(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:

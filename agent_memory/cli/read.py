@@ -10,7 +10,7 @@ import click
 
 import agent_memory
 from agent_memory import MemoryNotFound
-from agent_memory.cli.hits import answer_text, memories_text
+from agent_memory.cli.hits import answer_text, memories_text, notes_of, notes_of_more
 from agent_memory.cli.options import (
     Session,
     are_defaults,
@@ -116,7 +116,12 @@ def search(
                 expand=options["expand"],
             )
     emit(results, text=answer_text(results, question), rows=(HitValues, results.results))
-    for note in results.search_metadata.degraded:
+    degraded = results.search_metadata.degraded
+    _note(degraded if session.json else notes_of(results))
+
+
+def _note(notes: Sequence[str]) -> None:
+    for note in notes:
         click.echo(f"note: {safe(note)}", err=True)
 
 
@@ -147,27 +152,41 @@ def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
 @click.option(
     "--limit", "-n", type=click.IntRange(min=1), default=10, help="At most this many; default: 10."
 )
+@click.option("--offset", type=click.IntRange(min=0), default=0, help="Leave out this many first.")
 @filter_options
 @as_of_option
 @listing_options
 @click.pass_obj
-def recent(session: Session, /, limit: int, as_of: datetime | None, **options: Any) -> None:
+def recent(
+    session: Session, /, limit: int, offset: int, as_of: datetime | None, **options: Any
+) -> None:
     """List the newest memories, now or at an earlier time.
 
     \b
-    Example:
+    Examples:
       agent-memory --agent bob recent --limit 20 --category decision
+      agent-memory --agent bob recent --limit 20 --offset 20
     """
-    memories: Sequence[Memory | MemoryValues] | None = None
+    listed: tuple[Sequence[Memory | MemoryValues], int | None] | None = None
     filters = filters_of(options)
-    is_plain = as_of is None and SearchFilterValues.takes(filters)
+    is_plain = as_of is None and not offset and SearchFilterValues.takes(filters)
     if is_plain and COMMANDS["recent"].takes(limit):
-        memories = session.ask(lambda reader: reader.list_whole(limit, filters=filters))
-    if memories is None:
+        listed = session.ask(
+            lambda reader: (
+                reader.list_whole(limit, filters=filters), reader.count(filters=filters)
+            )
+        )  # fmt: skip
+    if listed is None:
         with session.open() as memory:
-            memories = memory.list_recent(limit, filters=filters, as_of=as_of)
-    text = memories_text(memories, filters)
-    emit({"memories": memories}, text=text, rows=(MemoryValues, memories))
+            memories = memory.list_recent(limit, offset=offset, filters=filters, as_of=as_of)
+            # Of an earlier time, the count would take as long as the list.
+            listed = memories, memory.count(filters=filters) if as_of is None else None
+    shown, total = listed
+    text = memories_text(shown, filters)
+    data = {"memories": shown} if total is None else {"memories": shown, "total_count": total}
+    emit(data, text=text, rows=(MemoryValues, shown))
+    if total is not None and shown and not session.json:
+        _note(notes_of_more(total - offset - len(shown)))
 
 
 @click.command()
@@ -227,7 +246,11 @@ def context(
 @click.command()
 @click.argument("memory_id", required=False)
 @click.option(
-    "--limit", "-n", type=click.IntRange(min=1), default=20, help="At most this many; default: 20."
+    "--limit",
+    "-n",
+    type=click.IntRange(min=1),
+    default=20,
+    help="At most this many; default: 20.",
 )
 @owner_options
 @listing_options
@@ -248,6 +271,11 @@ def history(
       agent-memory --agent bob history --user alice
     """
     with session.open() as memory:
-        entries = view_of(memory, user_id, run_id).history(memory_id, limit=limit)
-    text = history_text(entries)
-    emit({"history": entries}, text=text, rows=(agent_memory.HistoryEntry, entries))
+        # One more, to know whether there are more: how many would take counting all.
+        most = limit + (limit < 2**63 - 1)
+        entries = view_of(memory, user_id, run_id).history(memory_id, limit=most)
+    shown = entries[:limit]
+    data = {"history": shown, "has_more": len(entries) > limit}
+    emit(data, text=history_text(shown), rows=(agent_memory.HistoryEntry, shown))
+    if data["has_more"] and not session.json:
+        _note(notes_of_more(None))

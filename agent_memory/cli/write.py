@@ -10,6 +10,7 @@ import click
 
 import agent_memory
 from agent_memory import DuplicateMemory, MemoryNotFound, OnDuplicate, OnSecret, ValidationError
+from agent_memory.cli.hits import notes_of_more
 from agent_memory.cli.options import (
     Session,
     ask,
@@ -411,10 +412,16 @@ def duplicates(
             return
         if user_id is not None or run_id is not None:
             raise click.UsageError("--user and --run go with a TEXT")
-        groups = list(islice(memory.duplicate_groups(), limit))
+        # One more, to know whether there are more: how many would take comparing all.
+        groups = list(islice(memory.duplicate_groups(), limit + 1))
+    has_more = len(groups) > limit
+    shown = groups[:limit]
     rows = [
         _GroupedMemory(group.grade, group.count, memory)
-        for group in groups
+        for group in shown
         for memory in group.memories
     ]
-    emit({"groups": groups}, text=groups_text(groups), rows=(_GroupedMemory, rows))
+    listed = {"groups": shown, "has_more": has_more}
+    emit(listed, text=groups_text(shown), rows=(_GroupedMemory, rows))
+    for note in notes_of_more(None) if has_more and not session.json else ():
+        click.echo(f"note: {note}", err=True)

@@ -137,6 +137,11 @@ class Excerpts:
         with self._engine.read():
             return self._whole(self._engine.memories.recent_excerpts(passing, limit=limit))
 
+    def count(self, filters: SearchFilterValues | None) -> int:
+        """Count the memories."""
+        with self._engine.read():
+            return self._engine.memories.count(filter_of(filters, agent_id=self.agent_id))
+
     def _whole(self, excerpts: Iterable[MemoryExcerpt]) -> list[MemoryValues]:
         """Return all fields of memories, in their order. Must run inside ``engine.read()``."""
         # Imported here: showing a line of each memory does not need it.

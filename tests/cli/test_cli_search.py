@@ -211,6 +211,29 @@ def test_recent_lists_the_newest_first_up_to_its_limit(cli: Cli, walnuts: dict[s
     assert [line.split()[0] for line in done.out.splitlines()] == ["id", *list(walnuts)[:2]]
 
 
+def test_a_list_that_is_cut_says_so(cli: Cli, root: Path) -> None:
+    """It looked complete. A program gets the number, or whether there are more."""
+    items = [{"content": f"walnut {number}", "user_id": "ann"} for number in range(3)]
+    store(root, *items, *({"content": item["content"]} for item in items))
+    assert cli("recent", "-n", "2").err == "note: 4 more: a larger -n shows them\n"
+    assert cli("recent", "-n", "2", "--csv").err == "note: 4 more: a larger -n shows them\n"
+    assert cli("recent", "-n", "2", "--user", "ann").err.startswith("note: 1 more")
+    done = cli("recent", "-n", "4", "--offset", "1", "--json")
+    assert (len(done.data["memories"]), done.data["total_count"], done.err) == (4, 6, "")
+    assert cli("recent", "-n", "5", "--offset", "1").err == ""
+    assert cli("recent").err == ""
+    assert cli("search", "walnut", "-n", "2").err == "note: 4 more: a larger -n shows them\n"
+    assert cli("search", "walnut", "-n", "2", "--no-weak").err.startswith("note: 4 more")
+    assert cli("search", "walnut", "-n", "6").err == ""
+    store(root, *({"content": item["content"]} for item in items))
+    for words, count in ((["history"], 9), (["duplicates"], 3)):
+        cut = cli(*words, "-n", str(count - 1))
+        assert cut.err == "note: there are more: a larger -n shows them\n"
+        assert cli(*words, "-n", str(count)).err == ""
+        assert cli(*words, "-n", str(count - 1), "--json").data["has_more"] is True
+        assert cli(*words, "-n", str(count), "--json").data["has_more"] is False
+
+
 @pytest.mark.usefixtures("walnuts")
 def test_recent_says_that_it_was_the_filters_that_left_nothing(cli: Cli) -> None:
     assert cli("recent", "--category", "insight").out == "no memories match the filters\n"
