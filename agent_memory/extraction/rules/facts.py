@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from agent_memory.extraction.rules.answers import answer_to
+from agent_memory.extraction.rules.assistants import Denial, denial_of, is_guess
 from agent_memory.extraction.rules.corrections import corrected, is_of_a_value_alone
 from agent_memory.extraction.rules.statements import statement
 from agent_memory.extraction.rules.values import DATE, TIME
@@ -101,6 +102,7 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
         message.name for message in messages
     )
     said_before: dict[str | None, tuple[int, str]] = {}
+    denial: Denial | None = None
     for place, message in enumerate(messages):
         text = message.text
         if message.role is MessageRole.USER:
@@ -108,26 +110,45 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
             others = [other.text for other in messages[before + 1 : place]]
             text = corrected(text, earlier, others)
             said_before[message.name] = place, text
-        answers, text = _answers_of(messages, place, text)
+        answers, text = _answers_of(messages, place, text, denial)
+        denial = _denial_after(messages, place)
         quoted: list[Fact] = []
         if message.role is MessageRole.USER and not is_among_people:
             text, quoted = _without_quotations(message, place, text)
         rest = _facts_of(message, text, place, is_among_people=is_among_people)
-        for fact in (*answers, *rest, *quoted):
+        for fact in (*answers, *(rest if denial is None else ()), *quoted):
             known = facts.pop(form := fact.text.casefold(), None)
             sources = () if known is None else known.sources
             facts[form] = (known or fact)._replace(sources=(*sources, *fact.sources))
     return list(facts.values())
 
 
-def _answers_of(messages: Sequence[Message], place: int, text: str) -> tuple[list[Fact], str]:
-    """Return the fact of an answer that needs its question, if there is one, and the other text."""
+def _answers_of(
+    messages: Sequence[Message], place: int, text: str, denial: Denial | None
+) -> tuple[list[Fact], str]:
+    """Return the facts of a reply that needs what it replies to, and the other text.
+
+    ``denial`` is how it denies what the assistant said before it.
+    """
     message, before = messages[place], messages[max(0, place - 1)]
     is_reply = message.role is MessageRole.USER and before.role is MessageRole.ASSISTANT
-    if not is_reply or is_of_a_value_alone(text):
+    if not is_reply or text != message.text or is_of_a_value_alone(text):
         return [], text
+    if denial is not None:
+        joined = fitting(denial.kept, _LONGEST)
+        return [_fact(message, place, piece, _OF_OTHERS) for piece in joined], denial.rest
     answer, rest = answer_to(before.text, text, stands_alone=_stands_alone)
     return [_fact(message, place, answer, _OF_SPEAKER)] if answer else [], rest
+
+
+def _denial_after(messages: Sequence[Message], place: int) -> Denial | None:
+    """Return how a user denies at once what an assistant says at a place; ``None`` if not."""
+    message, following = messages[place], messages[place + 1 : place + 2]
+    is_replied_to = following and following[0].role is MessageRole.USER
+    if not is_replied_to or message.role is not MessageRole.ASSISTANT:
+        return None
+    claims = [part for part in _read(message.text)[1] if _worth(part, message.role)]
+    return denial_of(claims, message.text, following[0].text, stands_alone=_stands_alone)
 
 
 def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool) -> Iterator[Fact]:
@@ -280,6 +301,8 @@ def _worth(sentence: str, role: MessageRole) -> float:
     if is_small_talk(sentence):
         return 0.0
     if role is MessageRole.ASSISTANT:
-        return _OF_OTHERS if _LASTING.search(sentence) else 0.0
+        claims = _LASTING.finditer(sentence)
+        is_claimed = not all(is_guess(sentence, claim) for claim in claims)
+        return _OF_OTHERS if is_claimed else 0.0
     is_stated = is_request_to_remember(sentence) or _SELF.search(sentence) is not None
     return _OF_SPEAKER if is_stated else _OF_OTHERS
