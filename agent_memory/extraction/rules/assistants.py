@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.changes import NO
+from agent_memory.extraction.rules.corrections import is_correction
 from agent_memory.text.phrases import any_of, pattern, words_of
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_asking
@@ -157,11 +158,12 @@ def denial_of(
     A sentence that says enough by itself (``stands_alone``) takes the place of what it denies.
     """
     begins = _DENIES.match(reply)
-    if not claims or begins is None or _DENIES_NOTHING.match(reply):
+    is_denied = begins is not None and not _DENIES_NOTHING.match(reply)
+    if not (claims and (is_denied or is_correction(reply))):
         return None
     last = next(reversed(sentences(message)), "")
     is_asked = is_asking(last) and not _ASKS_WHETHER_SO.fullmatch(last)
-    if is_asked and begins["no"] and _DENIES.match(reply[begins.end() :].lstrip(" ,.!")) is None:
+    if is_asked and (begins is None or (begins["no"] and not _denies(reply[begins.end() :]))):
         return None
     words, *rest = sentences(reply)
     if stands_alone(words):
@@ -173,3 +175,7 @@ def denial_of(
     # Which of several claims is denied, or whether that of the question, nobody says.
     is_plain = _NAMES_NOTHING.fullmatch(words) and len(claims) == 1 and not is_asked
     return Denial("" if is_plain else " ".join((*claims, words)), "\n".join(rest))
+
+
+def _denies(text: str) -> bool:
+    return _DENIES.match(text.lstrip(" ,.!")) is not None

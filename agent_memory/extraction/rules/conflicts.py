@@ -19,6 +19,7 @@ from agent_memory.extraction.rules.changes import (
     is_but_once,
     is_what_happened,
 )
+from agent_memory.extraction.rules.corrections import is_instead
 from agent_memory.extraction.rules.lists import parts_of_list
 from agent_memory.extraction.rules.readings import (
     CLAUSE_JOINT,
@@ -308,8 +309,13 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     if is_what_happened(old.text):
         others.extend(new.change.ended)
     for words in new.change.denied:
+        # "Jonah, not Jonas" does not say whose name it is.
         is_same_owner = new.owner == old.owner or not stems(new.owner).isdisjoint(words)
-        if is_same_owner and words not in others and _is_about(old, words, _SHARE):
+        if (
+            (is_same_owner or is_instead(new.text))
+            and words not in others
+            and _is_about(old, words, _SHARE)
+        ):
             return Conflict("it is said to hold no longer")
     content = new.stems - SIGNS
     if not content or new.change.is_negated == old.change.is_negated:

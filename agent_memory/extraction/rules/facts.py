@@ -102,13 +102,14 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
         message.name for message in messages
     )
     said_before: dict[str | None, tuple[int, str]] = {}
+    names = frozenset(message.name for message in messages if message.name)
     denial: Denial | None = None
     for place, message in enumerate(messages):
         text = message.text
         if message.role is MessageRole.USER:
             before, earlier = said_before.get(message.name, (place, ""))
             others = [other.text for other in messages[before + 1 : place]]
-            text = corrected(text, earlier, others)
+            text = corrected(text, earlier, others, names)
             said_before[message.name] = place, text
         answers, text = _answers_of(messages, place, text, denial)
         denial = _denial_after(messages, place)
@@ -168,7 +169,7 @@ def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool)
         if sure and not is_among_people and is_instruction(sentence):
             fact = _fact(message, place, _bare(sentence), sure)
             yield fact._replace(category=MemoryCategory.PREFERENCE)
-        elif sure and _stands_alone(sentence) and number not in answers:
+        elif sure and _stands_alone(_bare(sentence)) and number not in answers:
             yield _fact(message, place, _bare(sentence), sure)
         elif (
             sure

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.conflicts import conflict, denied_by, words_of_statement
-from agent_memory.extraction.rules.corrections import is_of_a_value_alone
+from agent_memory.extraction.rules.corrections import is_instead, is_of_a_value_alone
 from agent_memory.extraction.rules.lists import joined_words, parts_of_list, without_member
 from agent_memory.extraction.rules.readings import Reading, content_of, read
 from agent_memory.extraction.rules.statements import speaker_and_text
@@ -66,7 +66,8 @@ def remainder(text: str, newer: str) -> str | None:
     spoken = speaker_and_text(text)[1]
     if newer == denial(text, spoken):
         return ""
-    if is_of_a_value_alone(speaker_and_text(newer)[1]):
+    alone = speaker_and_text(newer)[1]
+    if is_of_a_value_alone(alone) or is_instead(alone):
         return None  # "No, I meant June 4": what it is about is in the older text alone
     new = read(newer)
     if is_beside(newer, text) or not (spoken and text.endswith(spoken)):  # "Deadline: March 3"
