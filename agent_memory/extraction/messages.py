@@ -25,9 +25,11 @@ _LABELS: Final = frozenset(
     """
     note notes todo fixme important warning remember ps re subject from to date cc bcc http https
     preference decision example hint tip update edit summary title name address phone email result
-    error info debug question answer ingredients steps
+    error info debug question answer ingredients steps warn fatal critical trace exception failed
     """.split()
 )
+_OF_ERROR: Final = re.compile(r"[A-Z]\w*(?:Error|Exception|Warning)")
+"""A line of a traceback is nobody's: "KeyError: 'id'"."""
 _LINE: Final = re.compile(
     r"(?:\[?(?P<time>\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?(?:Z|[+-]\d\d:?\d\d)?)?)\]?\s+)?"
     r"(?:\*\*)?(?P<name>[^\W\d_][\w .'\u2019-]{0,39}?)(?:\*\*)?:(?:\*\*)?\s+(?P<text>\S.*)"
@@ -189,6 +191,7 @@ def _speaker(line: str) -> re.Match[str] | None:
     name = match["name"].strip()
     words = name.split()
     is_name = len(words) <= 3 and all(not word[0].islower() for word in words)
+    is_name = is_name and not _OF_ERROR.fullmatch(name)
     if name.lower() in _ROLES or (is_name and name.lower() not in _LABELS):
         return match
     return None

@@ -64,6 +64,7 @@ def test_lines_go_on_and_have_times() -> None:
         "see https://example.com/a: it is good\n\nyes",
         "[draft] one\n\n[1] two",
         "at home we say: never\n\nmore",
+        "KeyError: 'id'\n\nWARN: the disk is full",
     ],
 )
 def test_paragraphs_are_messages_of_a_user(text: str) -> None:

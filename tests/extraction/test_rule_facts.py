@@ -367,6 +367,23 @@ def test_a_line_of_a_program_stays_if_the_line_before_says_what_it_is_for(
 
 
 @pytest.mark.parametrize(
+    "printed",
+    [
+        'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g(x=1)\nOSError: 1',
+        "npm ERR! code ERESOLVE\nnpm ERR! Found: react@18.2.0",
+        "diff --git a/x b/x\n- retries = 3\n+ retries = 5",
+        "2026-01-02 10:00:00 ERROR api: The port is 8080",
+    ],
+)
+def test_what_a_program_prints_stays_whole_beside_words_alone(printed: str) -> None:
+    """Without a fence, "Found: react@18.2.0" was a memory of its own, and a diff lost its signs."""
+    assert kept(user(printed)) == kept(user(f"Why does it fail?\n{printed}")) == []
+    assert kept(user(f"{printed}\nI live in Oslo.")) == ["I live in Oslo."]
+    words = "The build is slow since Monday."
+    assert kept(user(f"{words}\n{printed}")) == [" ".join(f"{words} {printed}".split())]
+
+
+@pytest.mark.parametrize(
     ("text", "is_preference"),
     [
         ("check-in is 3pm, checkout 10", False),

@@ -30,6 +30,7 @@ from agent_memory.services.policies.rejection_match import find_rejected
 from agent_memory.text.careful_typing import carefully_typed
 from agent_memory.text.dates import date_spans
 from agent_memory.text.normalize import exact_form, near_form
+from agent_memory.text.program_output import split_at_output
 from agent_memory.text.quotations import parted
 from agent_memory.text.sanitize import as_data
 from agent_memory.text.secrets import find_secrets
@@ -75,6 +76,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     ),
     "forgetting": ((f"{TEXT}speech_acts",), is_request_to_forget),
     "quotations": ((f"{TEXT}quotations",), parted),
+    "program output": ((f"{TEXT}program_output",), lambda text: list(split_at_output(text))),
     "facts": (
         (f"{RULES}statements", f"{RULES}facts", f"{TEXT}speech_acts", f"{TEXT}small_talk"),
         read_facts,
@@ -106,6 +108,7 @@ FOUND_BY_HAND = {
         *("token=", "AccessKey=", "password: '", "://a:", "SG-"),
     ],
     "duplicates": ["\u2026"],
+    "program output": ["\n", "npm ERR! a\n\n", "@@ -1 +1 @@\n-", "diff --git a b\n+"],
     "sentences": [" cf.", "a. "],
     "facts": ["can you please "],
     "forgetting": ["-", "!", ": "],

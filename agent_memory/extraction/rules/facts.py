@@ -25,6 +25,7 @@ from agent_memory.extraction.rules.values import DATE, TIME
 from agent_memory.extraction.types import Fact
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.enums import MemoryCategory
+from agent_memory.text.program_output import split_at_output
 from agent_memory.text.quotations import Quotation, parted
 from agent_memory.text.sentences import fitting, sentences, tells_steps, with_lists_joined
 from agent_memory.text.small_talk import is_made_of_small_talk
@@ -158,11 +159,11 @@ def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool)
         return
     rest: list[str] = []
     worth = 0.0
-    text, parts = _read(text)
+    text, parts, output = _read(text)
     beside = _beside(text, parts) if message.role is MessageRole.USER else frozenset()
     answers = frozenset(place + 1 for place in beside if is_asking(parts[place]))
     for number, sentence in enumerate(parts):
-        if _is_program(sentence, parts[number - 1] if number else ""):
+        if number in output or _is_program(sentence, parts[number - 1] if number else ""):
             rest += [sentence] if message.role is MessageRole.USER else []
             continue
         sure = _worth(sentence, message.role)
@@ -178,7 +179,7 @@ def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool)
         ):
             rest.append(_bare(sentence))
             worth = max(worth, sure)
-    if not worth and (_has_names(parts, beside) or _is_shown(parts)):
+    if not worth and (_has_names(parts, beside) or _is_shown(parts, output)):
         worth = _OF_OTHERS
     if worth:
         for piece in fitting(_JOINT.sub("", " ".join(rest)), _LONGEST):
@@ -210,28 +211,35 @@ def _is_program(sentence: str, lead: str) -> bool:
     return is_bare and _LEADS_TO_PROGRAM.search(lead[-_JUDGED:]) is None
 
 
-def _is_shown(parts: Sequence[str]) -> bool:
-    """Return whether a program is shown, without a question or a request."""
-    words = [part.rstrip(" :") for part in parts if not _PROGRAM.fullmatch(part)]
-    return len(words) < len(parts) and not any(is_asking(part) or is_order(part) for part in words)
+def _is_shown(parts: Sequence[str], output: frozenset[int]) -> bool:
+    """Return whether a program is shown in a fence, without a question or a request."""
+    others = [part for place, part in enumerate(parts) if place not in output]
+    words = [part.rstrip(" :") for part in others if not _PROGRAM.fullmatch(part)]
+    return len(words) < len(others) and not any(is_asking(part) or is_order(part) for part in words)
 
 
-def _read(text: str) -> tuple[str, list[str]]:
-    """Return a text in words, and its sentences; a fenced program is one sentence, on one line.
+def _read(text: str) -> tuple[str, list[str], frozenset[int]]:
+    """Return a text in words, its sentences, and which of these are what a program printed.
 
-    The lines of a program state nothing: "width: 50%" is not a memory, and replaces none.
+    A program in a fence is one sentence, on one line, and so is such output. Their lines state
+    nothing: "width: 50%" is not a memory, and replaces none.
     """
     words: list[str] = []
     parts: list[str] = []
+    output: set[int] = set()
     end = 0
     for fenced in [*_FENCED.finditer(text), None]:
-        between = with_lists_joined(text[end : fenced.start() if fenced else len(text)])
-        words.append(between)
-        parts += sentences(between)
+        for piece, is_output in split_at_output(text[end : fenced.start() if fenced else None]):
+            if is_output:
+                output.add(len(parts))
+                parts.append(" ".join(piece.split()))
+                continue
+            words.append(with_lists_joined(piece))
+            parts += sentences(words[-1])
         if fenced is not None:
             parts.append(" ".join(fenced[0].split()))
             end = fenced.end()
-    return "\n".join(words), parts
+    return "\n".join(words), parts, frozenset(output)
 
 
 def _beside(text: str, parts: Sequence[str]) -> frozenset[int]:
