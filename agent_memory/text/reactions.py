@@ -30,7 +30,7 @@ _JUDGEMENT: Final = words_of(
     interesting funny true right fine ok okay sad tough hard rough terrible awful crazy wild fun
     inspiring exciting perfect impressive gorgeous stunning adorable cute delicious brilliant
     excellent fascinating best worst it correct helpful relatable neat special important yummy
-    understandable news idea point
+    understandable news idea point hilarious
     """
 )
 _FEELING: Final = words_of("glad happy sorry proud excited thrilled")
@@ -63,6 +63,17 @@ _LITTLE_SAID: Final = frozenset(
 )
 _TELLING_WORDS: Final = 2
 """This many words after an opinion say what it is about: "It is best to deploy from main"."""
+_DID: Final = words_of("did done read saw seen tried know knew have had heard watched asked")
+_REPLY: Final = any_of(
+    rf"""
+    (?:I|we) (?:do|did|am|are|was|were|will|would|can|could|should|have|had)(?:n't| not)?
+    (?:I|we) (?:won't|can't|cannot)|(?:I'm|we're) not|do|don't
+    (?:I(?:'ve| have)? )?already {_DID}(?: (?:it|that|this|them|one|so))?
+    (?:I(?:'ve| have)? )?(?:seen|tried|done|did) (?:it|that|this)(?: already)?
+    (?:I'm|I am|we're) (?:so |really |just )?(?:starving|hungry|bored)(?: (?:right )?now| rn)?
+    """
+)
+"""A reply that says nothing without what it answers, and a mood of the moment."""
 _REACTION: Final = pattern(
     any_of(
         rf"""
@@ -77,6 +88,7 @@ _REACTION: Final = pattern(
         keep (?:it |up|going|me|at)|{HAVE_A}\b|enjoy (?:your|the|it)\b
         I (?:\w+ly )?(?:agree|understand|hear you)(?: (?:with )?(?:you|that|this))?\W*$
         how\s+\w+\W*$
+        {_REPLY}\W*$
         (?:I )?(?:hope (?:you|your|all|(?:it|that)(?:'s| helps| works| goes)|(?:it|that)\W*$))
         (?:I )?wish(?:ing)? you\b
         (?:I )?love (?:(?:it|that|this)\W*$|your\b|the (?:pic|photo|picture)\b)
