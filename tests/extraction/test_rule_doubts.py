@@ -207,6 +207,66 @@ def test_what_may_both_be_true_is_no_question(fact: str, known: str) -> None:
     assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
 
 
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("we broke up yesterday", "my girlfriend Anna loves orchids"),
+        ("I quit last week.", "I work at Siemens."),
+        ("prod is on Postgres 16 since yesterday", "we use Postgres 15 in prod"),
+        ("upgraded to Django 5.1 today", "we're on Django 4.2"),
+        ("Emma turned 7 yesterday.", "Our daughter Emma is 6."),
+        ("the trip to Rome is cancelled", "We fly to Rome on June 4."),
+        ("My doctor told me to stop taking ibuprofen.", "I take ibuprofen for headaches."),
+        ("actually no, let's use Redis streams for the queue", "let's use RabbitMQ for the queue"),
+        ("You can drop the -x from now on.", "Always run the tests with pytest -x."),
+    ],
+)
+def test_what_an_event_may_have_ended_is_asked_about(fact: str, known: str) -> None:
+    assert outcomes(decided(fact, known=(known,))) == [("ASK", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("fact", "known"),
+    [
+        ("the meeting broke up yesterday", "my girlfriend Anna loves orchids"),
+        ("we broke up yesterday", "my friend Anna loves orchids"),
+        ("we broke up in 2015", "my girlfriend Anna loves orchids"),
+        ("I quit smoking last week.", "I work at Siemens."),
+        ("Ann quit last week.", "I work at Siemens."),
+        ("I quit last week.", "I work out on Mondays."),
+        ("prod is on Postgres 16 since yesterday", "we use Postgres 15 in staging"),
+        ("staging is on Postgres 16 since yesterday", "we use Postgres 15 in prod"),
+        ("staging is on Postgres 16 since yesterday", "we use Postgres 15"),
+        ("my laptop is on Python 3.12 since today", "we use Python 3.11 in prod"),
+        ("upgraded to Postgres 16 today", "we're on Django 4.2"),
+        ("upgraded to Django 5.1 today", "Ann is on Django 4.2"),
+        ("upgraded to Django 5.1 in 2021", "we're on Django 4.2"),
+        ("Emma's friend turned 7 yesterday.", "Our daughter Emma is 6."),
+        ("Ella turned 7 yesterday.", "Our daughter Emma is 6."),
+        ("Emma turned 6 yesterday.", "Our daughter Emma is 6."),
+        ("Emma turned 7 in 2019.", "Our daughter Emma is 6."),
+        ("the trip to Rome was great", "We fly to Rome on June 4."),
+        ("the trip to Oslo is cancelled", "We fly to Rome on June 4."),
+        ("the trip to Rome is cancelled", "We flew to Rome in 2019."),
+        ("the trip to Rome is cancelled", "We fly to Rome every summer."),
+        ("the trip to Rome is cancelled", "We love Rome."),
+        ("My doctor told me to stop taking aspirin.", "I take ibuprofen for headaches."),
+        ("My doctor told me to stop smoking.", "I take ibuprofen for headaches."),
+        ("My doctor told me to stop taking ibuprofen.", "Ann takes ibuprofen."),
+        (
+            "My doctor told me to stop taking ibuprofen.",
+            "Ibuprofen is sold without a prescription.",
+        ),
+        ("actually no, let's use Redis streams for the cache", "let's use RabbitMQ for the queue"),
+        ("let's use Redis for the cache", "let's use RabbitMQ for the queue"),
+        ("You can drop the -v from now on.", "Always run the tests with pytest -x."),
+        ("You can drop the table from now on.", "Always run the tests with pytest -x."),
+    ],
+)
+def test_an_event_ends_nothing_else(fact: str, known: str) -> None:
+    assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
+
+
 def test_how_a_favourite_is_names_no_other() -> None:
     known = ("My favourite food is sushi.",)
     assert outcomes(decided("My favourite food is expensive.", known=known)) == [("ADD", None)]

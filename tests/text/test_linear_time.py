@@ -86,7 +86,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
         lambda text: decide_by_rules([Fact(f"a {text}"[:LENGTH])], [[]]),
     ),
     "conflicts": (
-        (f"{RULES}conflicts", f"{RULES}changes", f"{RULES}values", f"{RULES}statements"),
+        tuple(RULES + name for name in "conflicts changes events values statements".split()),
         lambda text: conflict(read.__wrapped__(text), read("I live in Oslo.")),
     ),
     "statements": ((f"{RULES}statements", f"{RULES}values"), stated_in),

@@ -20,6 +20,7 @@ from agent_memory.extraction.rules.changes import (
     is_what_happened,
 )
 from agent_memory.extraction.rules.corrections import is_instead
+from agent_memory.extraction.rules.events import ended_by
 from agent_memory.extraction.rules.lists import parts_of_list
 from agent_memory.extraction.rules.readings import (
     CLAUSE_JOINT,
@@ -107,7 +108,10 @@ def conflict(new: Reading, old: Reading) -> Conflict | None:
         for compare in (_of_slots, _of_states, _of_frames, _of_uses):
             if (reason := compare(new, old)) is not None:
                 return reason
-    return _of_denial(new, old) or _of_correction(new, old)
+    if (reason := _of_denial(new, old) or _of_correction(new, old)) is not None:
+        return reason
+    why = ended_by(new, old)
+    return Conflict(why) if why else None
 
 
 def says_alike(new: Reading, old: Reading) -> bool:
