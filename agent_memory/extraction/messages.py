@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from agent_memory.errors import ValidationError
 from agent_memory.extraction.transcript import Transcript, plain
 from agent_memory.models.conversation import Message, MessageRole
+from agent_memory.text.quotations import Quotation, parted
 
 _ROLES: Final = {
     **dict.fromkeys(("user", "human", "me", "q"), MessageRole.USER),
@@ -47,8 +48,9 @@ def conversation(source: Source) -> list[Message]:
     ``messages``, or a text: JSON of any of these, JSONL with one message per line, or plain text.
     In plain text, a line that begins with a name and a colon begins a message: ``User``, ``Human``,
     ``Assistant``, ``AI`` and ``System`` are roles, any other name is a user's. Without such lines,
-    each paragraph is a user's message. Messages of OpenAI, Anthropic, LangChain, Amplifier and MCP
-    are accepted as they are; parts that nobody said, such as tool calls, are skipped.
+    each paragraph is a user's message, but a text that is quoted ("Tom's mail:") stays whole.
+    Messages of OpenAI, Anthropic, LangChain, Amplifier and MCP are accepted as they are; parts that
+    nobody said, such as tool calls, are skipped.
 
     Raises ``ValidationError`` that names the line or the message.
     """
@@ -165,8 +167,7 @@ def _take_plain_text(text: str, transcript: Transcript) -> None:
     lines = text.splitlines()
     named = [_speaker(line) for line in lines]
     if not _is_chat(lines, named):
-        paragraphs = [part.strip() for part in _BLANK_LINES.split(text) if part.strip()]
-        for number, part in enumerate(paragraphs, 1):
+        for number, part in enumerate(_paragraphs(text), 1):
             message = {"role": "user", "content": part}
             transcript.take(message, "paragraph", number)
         return
@@ -181,6 +182,15 @@ def _take_plain_text(text: str, transcript: Transcript) -> None:
     for number, value in entries:
         value["content"] = value["content"].strip()
         transcript.take(value, f"line {number}")
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a text; one that it quotes stays whole, with what leads to it."""
+    for part in parted(text):
+        if isinstance(part, Quotation):
+            yield f"{part.lead}\n{part.text}".strip()
+        else:
+            yield from (piece.strip() for piece in _BLANK_LINES.split(part) if piece.strip())
 
 
 def _speaker(line: str) -> re.Match[str] | None:

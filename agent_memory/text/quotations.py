@@ -134,13 +134,19 @@ _HAS_WORD: Final = re.compile(r"\w")
 _HAS_TEXT: Final = re.compile(r":\s*\w|[\"\u201c\u00ab]")
 _POINTS_BACK: Final = pattern(r"\b(?:this|that|these|above)\b")
 _CHANGES_SUBJECT: Final = pattern(r"(?:(?<=[.!?] )|(?<=\n))(?:by the way|btw|on another note)\b")
+FENCED: Final = re.compile(
+    r"(?<![`~])(?P<fence>`{3,}+|~{3,}+)[^\n`~]*\n.*?(?P=fence)[`~]*", re.DOTALL
+)
+"""A program in a message, on lines of its own."""
 _FENCE: Final = re.compile(r"\s*(?:`{3}|~{3})")
 _SELF: Final = pattern(r"\b(?:I|my|me|mine|we|our|us|im|ive)\b")
 
 # Marks --------------------------------------------------------------------------------------
 
 # "> 90 %" is no quotation, and ">>> print()" a program.
-_LINES: Final = re.compile(r"^[ \t]*>(?!>>|=| ?[\d.,]+ ?\S{0,10}$).*(?:\n[ \t]*>.*)*", re.MULTILINE)
+_LINES: Final = re.compile(
+    r"^[ \t]*>(?!>>|=|\s*$| ?[\d.,]+ ?\S{0,10}$).*(?:\n[ \t]*>.*)*", re.MULTILINE
+)
 _IN_QUOTES: Final = re.compile(
     r"(?:(?<=[.!?:]\s)|^)[ \t]*(?:\"[^\"]*\"|\u201c[^\u201d]*\u201d|\u00ab[^\u00bb]*\u00bb)"
     r"(?=[ \t.]*$|(?<=[.!?]\W)\s)",
@@ -239,10 +245,13 @@ def _marked(message: str) -> list[tuple[int, int]]:
     signature = _SIGNATURE.search(message, greeting.end()) if greeting else None
     if greeting and signature:
         spans.append((greeting.start(), signature.end()))
+    programs = [match.span() for match in FENCED.finditer(message)]
     marked: list[tuple[int, int]] = []
-    for begin, end in sorted(spans):
-        if not marked or begin >= marked[-1][1]:
-            marked.append((begin, end))
+    last = 0
+    for begin, end in sorted([*programs, *spans]):
+        if begin >= last:
+            last = end
+            marked += [(begin, end)] if (begin, end) not in programs else []
     return marked
 
 

@@ -78,7 +78,7 @@ _ORDER: Final = pattern(
     r"|please\s+|kindly\s+|just\s+|now\s+|also\s+)*"
     rf"(?:(?P<verb>{_ORDERS})"
     r"|(?:suppose|pretend) (?:that )?(?:I(?! should)|im|you|we|my|our)"
-    r"|imagine (?:that )?(?:you|(?:I|we)\b(?!.*!))"
+    r"|imagine (?:that )?(?:you|if|(?:(?:I|we)\b|(?:my|our) \w+ (?:is|are)\b)(?!.*!))"
     rf"|let me know|keep (?:me|it|up|going)|{TAKE_CARE}|{HAVE_A}|go on|stay \w+$"
     rf"|(?:use|do|keep|take) (?:{POINTING}|the (?:first|second|third|last|other|same)|option))\b"
 )
@@ -269,7 +269,7 @@ _LABEL: Final = pattern(
 )
 _SUPPOSED: Final = pattern(
     r"\b(?:if|unless|would|could|might|(?-i:may)(?! \d)|maybe|perhaps|suppose|imagine|wish|hopes?"
-    r"|want(?:s|ed)?|plan|used to)\b"
+    r"|hypothetically|want(?:s|ed)?|plan|used to)\b"
 )
 # In a name, as in "No Doubt", it denies nothing.
 _DENIED: Final = pattern(

@@ -166,6 +166,8 @@ def test_what_quotes_nothing_is_kept_as_before(text: str) -> None:
     "text",
     [
         "Imagine I live in Tokyo.",
+        "Imagine my birthday is June 9.",
+        "Imagine if I live in Tokyo.",
         "Suppose I live in Tokyo.",
         "Let's say I live in Tokyo.",
         "my friend asks: should I quit my job if I am pregnant?",
@@ -181,6 +183,25 @@ def test_a_wish_is_kept_and_is_no_value(root: Path) -> None:
     wish = "I wish I lived in Tokyo."
     assert change_by(wish, root) == (set(), set(), {wish})
     assert statement(wish) is None
+
+
+def test_what_is_hypothetical_puts_nothing_under_review(root: Path) -> None:
+    assert change_by("Hypothetically, I live in Tokyo.", root).reviewed == set()
+
+
+def test_a_program_in_a_message_is_no_quotation() -> None:
+    program = "I use this:\n```html\n<b\n> I live in Rome</b>\n```\nIt is fast."
+    assert kept(program) == ["I use this: ```html <b > I live in Rome</b> ``` It is fast."]
+
+
+def test_in_plain_text_a_quotation_is_one_message_whatever_paragraphs_it_has(root: Path) -> None:
+    said = "Our dog is Rex.\n\nThe intro of my novel:\n\nMy name is Max.\n\nI am 12 years old."
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.add("My name is Bob.", user_id="u")
+        memory.add(said, user_id="u")
+        contents = {left.content for left in memory.list_recent()}
+    quotation = "The intro of my novel:\n> My name is Max.\n> I am 12 years old."
+    assert contents == {"My name is Bob.", "Our dog is Rex.", quotation}
 
 
 def test_a_quotation_is_kept_below_the_words_that_lead_to_it() -> None:

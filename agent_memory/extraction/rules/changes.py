@@ -234,9 +234,9 @@ _UNREAL: Final = re.compile(
     + _any(
         r"""
         if  unless  would  could  might  (?-i:may)(?! \d)  perhaps  suppose  imagine  wish  hopes?
-        used to  want(?:s|ed)? to  plan(?:s|ning)? to  going to  gonna  will  won't  never  almost
-        nearly  dreamt?  dreamed  didn't  did not  said  says  told  wrote  wonder  wenn  würde
-        thinking (?:of|about)  consider(?:ing)?
+        hypothetically  used to  want(?:s|ed)? to  plan(?:s|ning)? to  going to  gonna  will  won't
+        never  almost  nearly  dreamt?  dreamed  didn't  did not  said  says  told  wrote  wonder
+        wenn  würde  thinking (?:of|about)  consider(?:ing)?
         """
     )
     + r"\b|['\u2019](?:ll|d)\b|[\"\u201c\u201d\u00ab]|\s['\u2018]\w",

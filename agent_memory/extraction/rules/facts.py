@@ -26,7 +26,7 @@ from agent_memory.extraction.types import Fact
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.enums import MemoryCategory
 from agent_memory.text.program_output import split_at_output
-from agent_memory.text.quotations import Quotation, parted
+from agent_memory.text.quotations import FENCED, Quotation, parted
 from agent_memory.text.sentences import fitting, sentences, tells_steps, with_lists_joined
 from agent_memory.text.small_talk import is_made_of_small_talk
 from agent_memory.text.speech_acts import (
@@ -57,10 +57,6 @@ _TO_ME: Final = re.compile(r"\b(?:me|us)\b", re.IGNORECASE)
 _SELF: Final = re.compile(
     r"\b(?:I|my|mine|me|myself|we|our|ours|us)\b|我|私|僕|俺|저는?|나는|내 ", re.IGNORECASE
 )
-_FENCED: Final = re.compile(
-    r"(?<![`~])(?P<fence>`{3,}+|~{3,}+)[^\n`~]*\n.*?(?P=fence)[`~]*", re.DOTALL
-)
-"""A program in a message, on lines of its own."""
 _PROGRAM: Final = re.compile(r"(?:`{3,}|~{3,})[^`~].* (?:`{3,}|~{3,})")
 """The same on one line."""
 _BARE_PROGRAM: Final = re.compile(
@@ -228,7 +224,7 @@ def _read(text: str) -> tuple[str, list[str], frozenset[int]]:
     parts: list[str] = []
     output: set[int] = set()
     end = 0
-    for fenced in [*_FENCED.finditer(text), None]:
+    for fenced in [*FENCED.finditer(text), None]:
         for piece, is_output in split_at_output(text[end : fenced.start() if fenced else None]):
             if is_output:
                 output.add(len(parts))
