@@ -237,13 +237,33 @@ _IS_HEADING: Final = pattern(
 )
 # "- [ ] Send the invoice" is from somebody's list.
 _TICK_BOX: Final = re.compile(r"^\W{0,3}\[[ xX]?\]\s+\S")
+_WHERE_KEPT: Final = (
+    r"(?:to|in|into|on) (?:(?:my|your|our|the) (?:\w+ )?)?"
+    r"(?:profile|notes|memory|records|preferences|diary)"
+)
+_IS: Final = words_of(
+    "is are was were has have had will can likes loves hates lives works needs wants prefers"
+)
+_CLAUSE: Final = any_of(
+    rf"""
+    (?:I|we|he|she)\b|(?:my|our|the) (?:\S+ ){{1,4}}{_IS}\b|(?-i:[A-Z])\S*(?: \w+)? {_IS}\b
+    """
+)
+"""The beginning of a clause: in "add that function" there is none."""
+_SAVING: Final = (
+    r"(?:add|save|store|record|log|put|write down|note down)"
+    rf"(?:(?: {_WHERE_KEPT})(?: that\b|:)|(?: down)? that(?= {_CLAUSE}))"
+)
+"""Asks to remember what follows: "Add to my profile that I'm tall"."""
 _KEPT_ORDER: Final = pattern(
-    r"^\W*(?:please\s+)?(?:remember|don't forget|do not forget|note|keep in mind"
+    r"^\W*(?:please\s+)?(?:(?:remember|don't forget|do not forget|note|keep in mind"
     r"|forget(?! (?:it|that|about (?:it|that))\W*$))\b"
+    rf"|(?:(?:also|and|so|ok|okay|please)[\s,]+)*{_SAVING})"
 )
 _ASKED_TO_REMEMBER: Final = pattern(
-    r"\b(?:can|could|will|would) you (?:please |also )?(?:remember|note|keep in mind)"
+    r"\b(?:can|could|will|would) you (?:please |also )?(?:(?:remember|note|keep in mind)"
     r"\s+(?:that(?= \w)(?! (?:down|one|thing|for (?:me|us|later|now|next time))\b)|to|this:)"
+    rf"|{_SAVING})"
 )
 _ASKED_FOR: Final = pattern(rf"{_OPENER}(?:can|could|will|would) you\b")
 _ASKED_MANNER: Final = pattern(
@@ -264,8 +284,8 @@ LEAD: Final = (
 )
 """What may come before an order: "Also, please …"."""
 _LABEL: Final = pattern(
-    rf"{LEAD}(?:remember|don't forget|do not forget|keep in mind|note)"
-    r"(?:\s+that\b|\s+this:|:|(?=\s+(?:I|we)\b))\s*"
+    rf"{LEAD}(?:(?:remember|don't forget|do not forget|keep in mind|note)"
+    rf"(?:\s+that\b|\s+this:|:|(?=\s+(?:I|we)\b))|{_SAVING})\s*"
 )
 _SUPPOSED: Final = pattern(
     r"\b(?:if|unless|would|could|might|(?-i:may)(?! \d)|maybe|perhaps|suppose|imagine|wish|hopes?"

@@ -37,3 +37,36 @@ def test_what_only_asks_is_not(text: str) -> None:
 def test_what_is_kept_of_a_turn_does_not_depend_on_the_others(text: str) -> None:
     turns = ("I need shoes for 120 euros.", "Which ones?", "Trail shoes.", "ok", text, "ok")
     assert kept(*turns)[-1] == text
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("add that I'm 1.82m", "I'm 1.82m"),
+        ("Add to my profile that I'm 1.82m tall", "I'm 1.82m tall"),
+        ("Add to my profile: I'm 1.82m tall", "I'm 1.82m tall"),
+        ("save that I'm 1.82m tall", "I'm 1.82m tall"),
+        ("put in my notes that I'm 1.82m tall", "I'm 1.82m tall"),
+        ("ok, also add that Ann is my boss", "Ann is my boss"),
+        ("Please store that the gate code is 4711.", "The gate code is 4711."),
+        ("Could you save that my doctor is Dr. Klein?", "My doctor is Dr. Klein"),
+        ("save to memory that I hate olives", "I hate olives"),
+    ],
+)
+def test_what_is_to_be_saved_is_kept_without_the_request(text: str, content: str) -> None:
+    assert kept(text, "ok") == kept(text) == [content]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add that function",
+        "Add that Postgres index to the table.",
+        "put that in the list",
+        "Add that to my notes.",
+        "write that down again",
+        "Add a test that checks it.",
+    ],
+)
+def test_what_is_pointed_to_is_no_request_to_remember(text: str) -> None:
+    assert kept(text, "ok") == []

@@ -45,11 +45,12 @@ _IS: Final = r"(?:(?:it|that)(?:'s| is| was)|it'll be|es ist|c'est)"
 _WORD: Final = r"(?:[\w.,:/+-]|')+"
 _SPELT: Final = r"(?:,? (?:with (?:an?|one|two|no) \W?\w{1,2}\W?s?|instead|sorry|actually))?"
 _CORRECTION: Final = pattern(
-    rf"(?!.{{100}})(?P<lead>{_LEAD})(?:(?P<means>{_MEANS}) |(?P<is>{_IS}) )?"
+    rf"(?![\s\S]{{100}})(?P<lead>{_LEAD})(?:(?P<means>{_MEANS}) |(?P<is>{_IS}) )?"
     rf"(?P<value>{_WORD}(?: {_WORD}){{0,4}}?)(?P<spelt>{_SPELT})[\s.!)]*"
 )
 _INSTEAD: Final = pattern(
-    rf"(?!.{{100}})(?P<lead>{_LEAD})(?:(?:{_MEANS}|{_IS}) )?(?P<value>{_WORD}(?: {_WORD}){{0,3}}?)"
+    rf"(?![\s\S]{{100}})(?P<lead>{_LEAD})(?:(?:{_MEANS}|{_IS}) )?"
+    rf"(?P<value>{_WORD}(?: {_WORD}){{0,3}}?)"
     rf"(?:,? (?:and )?not|,? instead of|,? rather than) (?P<gone>{_WORD}(?: {_WORD}){{0,3}})"
     r"[\s.!)]*"
 )
@@ -63,6 +64,9 @@ _SERVES: Final = pattern(
     r"|\blet me know if\b"
 )
 """What an assistant asks, whatever was said; no value answers it."""
+
+_JUST_BEFORE: Final = 5
+"""Sentences of the same message that a correction may be about."""
 
 # What it may be about -----------------------------------------------------------------------
 
@@ -151,14 +155,16 @@ def corrected(text: str, earlier: str, between: Sequence[str], names: Collection
     correct those before it in the text.
     """
     pieces: list[str] = []
-    before = ""
+    before: list[str] = []
     for begin, end in sentence_spans(text):
         written = text[begin:end].strip()
-        made = _made(written, before, (), names) if before else None
-        if not before:
-            made = _made(written, earlier, between, names)
+        made = (
+            _made(written, " ".join(before[-_JUST_BEFORE:]), (), names)
+            if before
+            else _made(written, earlier, between, names)
+        )
         pieces.append(text[begin:end] if made is None else text[begin:end].replace(written, made))
-        before = made or f"{before} {written}".strip()
+        before = [made] if made is not None else [*before[-_JUST_BEFORE:], written]
     return "".join(pieces)
 
 
