@@ -48,6 +48,8 @@ _ANSWERED_BY: Final = """
     partner/wife/husband/girlfriend/boyfriend kid/son/daughter/child children/son/daughter/kid
     sibling/brother/sister parent/mother/father/mom/dad/mum pet/dog/cat/puppy/kitten
     old/age/born/birthday/turned age/old/born/birthday/turned born/birthday/age birthday/born
+    eat/vegetarian/vegan/pescatarian/allergic/allergy meat/vegetarian/vegan/pescatarian
+    diet/vegetarian/vegan/pescatarian vegan/vegetarian vegetarian/vegan
 """
 """What people ask for, and the words with which it is said: "where do I live?" is answered by "I
 moved to Bergen"."""

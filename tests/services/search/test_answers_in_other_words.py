@@ -15,6 +15,7 @@ FACTS = [
     "My daughter plays the cello.",
     "We have a puppy named Bean.",
     "I turned 41 in March.",
+    "I have been vegetarian since 2015.",
 ]
 ASKED = {
     "Where do I live?": FACTS[0],
@@ -24,6 +25,9 @@ ASKED = {
     "Do I have kids?": FACTS[3],
     "What pets do I have?": FACTS[4],
     "How old am I?": FACTS[5],
+    "Do I eat meat?": FACTS[6],
+    "What can't I eat?": FACTS[6],
+    "Am I vegan?": FACTS[6],
 }
 
 
@@ -47,7 +51,15 @@ def test_the_word_itself_is_enough(facts: AgentMemory) -> None:
         assert found == ["My sister and I live in Turku."]
 
 
-@pytest.mark.parametrize("question", ["Where does my passport expire?", "Who is my dentist?"])
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Where does my passport expire?",
+        "Who is my dentist?",
+        "Which meat is in the freezer?",
+        "What did we eat in Rome?",
+    ],
+)
 def test_another_question_finds_nothing(facts: AgentMemory, question: str) -> None:
     with facts:
         assert not facts.search(question)
