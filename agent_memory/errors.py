@@ -96,7 +96,9 @@ class ValidationError(AgentMemoryError, ValueError):
             faults.append({**fault, "loc": loc, "msg": message, "input": value})
             # A check of several fields names them; all of its model would be Python's notation.
             is_whole = fault["type"] == "value_error" and isinstance(value, Mapping)
-            got = "" if own or is_whole else f" (got {_shortened(value) if is_shown else value})"
+            # If a field is missing, the value is what has the other fields.
+            has_none = own or is_whole or fault["type"] == "missing"
+            got = "" if has_none else f" (got {_shortened(value) if is_shown else value})"
             place = ".".join(f"{part!s:.80}" for part in loc)  # a key may be a text of megabytes
             lines.append(f"{place or 'value'}: {message}{got}")
         return cls("; ".join(lines), faults)

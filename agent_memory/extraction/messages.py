@@ -50,7 +50,8 @@ def conversation(source: Source) -> list[Message]:
     ``Assistant``, ``AI`` and ``System`` are roles, any other name is a user's. Without such lines,
     each paragraph is a user's message, but a text that is quoted ("Tom's mail:") stays whole.
     Messages of OpenAI, Anthropic, LangChain, Amplifier and MCP are accepted as they are; parts that
-    nobody said, such as tool calls, are skipped.
+    nobody said, such as tool calls, are skipped. The role of a message may be ``human`` for a user,
+    ``ai``, ``model`` or ``bot`` for an assistant, and ``developer`` for the system.
 
     Raises ``ValidationError`` that names the line or the message.
     """

@@ -123,7 +123,7 @@ def _fields(entry: Mapping[str, Any]) -> tuple[dict[str, Any] | None, int]:
             return None, 1
         role = ROLES.get(name, word)
     fields = {name: entry[name] for name in ("timestamp", "metadata") if name in entry}
-    fields |= {"role": role, "name": entry.get("name") or None}
+    fields |= {"role": role} | ({"name": entry["name"]} if entry.get("name") else {})
     content = entry.get("content")
     if content is None and (role is MessageRole.ASSISTANT or entry.get("tool_calls")):
         return None, 1  # it calls tools, or refuses

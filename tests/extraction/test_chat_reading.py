@@ -45,6 +45,15 @@ def test_one_message_is_a_conversation() -> None:
     assert shortly(conversation(json.dumps(LIST[0]))) == SHORT[:1]
 
 
+@pytest.mark.parametrize(
+    ("role", "read_as"),
+    [("Human", "user"), ("ai", "assistant"), ("bot", "assistant"), ("developer", "system")],
+)
+def test_a_role_has_other_names_too(role: str, read_as: str) -> None:
+    (message,) = conversation([{"role": role, "content": "I moved to Lisbon"}])
+    assert (message.role.value, message.name) == (read_as, None)
+
+
 def test_lines_go_on_and_have_times() -> None:
     text = "[2024-01-15 10:30] Human: one\n  two\n\nthree\n2024-01-15T10:31:00Z Bob Ray: four"
     first, second = conversation(text)
@@ -79,7 +88,7 @@ def test_paragraphs_are_messages_of_a_user(text: str) -> None:
         pytest.param([], "give at least one", id="nothing"),
         pytest.param("  \n", "give at least one", id="blank"),
         pytest.param([{"role": "robot", "content": "x"}], "messages.0.role.*'robot'", id="a role"),
-        pytest.param([LIST[0], {"role": "user"}], "messages.1.content", id="no content"),
+        pytest.param([LIST[0], {"role": "user"}], r"content: Field required$", id="no content"),
         pytest.param([LIST[0], "hello"], "messages 1: a str is not a message", id="a text"),
         pytest.param({"messages": "hello"}, "give a list of messages", id="no list"),
         pytest.param(5, "give a list of messages", id="a number"),
