@@ -20,11 +20,13 @@ from agent_memory import (
     CheckReport,
     Problem,
     StorageCorrupt,
+    ValidationError,
 )
 from agent_memory.cli.options import FILE, ExitCode, Session, confirm, json_option, listing_options
 from agent_memory.cli.render import details_text, emit, plain
 from agent_memory.cli.reports import agents_text, backups_text, check_text
 from agent_memory.cli.tables import table
+from agent_memory.models.record import validated
 
 
 @click.command()
@@ -83,7 +85,8 @@ def _meanings() -> dict[str, str]:
 def configure(session: Session, /, name: str | None, value: str | None) -> None:
     """Show an agent's settings and what they mean, or change one. VALUE is JSON, or plain text.
 
-    VALUE replaces the whole setting: whatever it leaves out of a list or an object is gone.
+    NAME without VALUE shows that setting. VALUE replaces the whole setting: whatever it leaves out
+    of a list or an object is gone.
 
     \b
     Examples:
@@ -91,12 +94,17 @@ def configure(session: Session, /, name: str | None, value: str | None) -> None:
       agent-memory --agent bob configure scratchpad_max_size 30
       agent-memory --agent bob configure categories '["incident", "contact"]'
     """
+    change = {} if name is None or value is None else {name: _read(value)}
+    if change and not session.exists():
+        validated(AgentConfig, change)  # before the file exists, or an empty agent stays
+    with session.open(create=bool(change)) as memory:
+        settings = plain(memory.configure(**change))
     if name is not None and value is None:
-        raise click.UsageError(f"give a value for {name}")
-    with session.open() as memory:
-        settings = memory.configure(**({} if name is None else {name: _read(value or "")}))
+        if name not in settings:
+            raise ValidationError.of(name, "is no setting: `configure` lists them", name)
+        settings = {name: settings[name]}
     meanings = _meanings()
-    rows = [(key, _text_of(each), meanings.get(key, "")) for key, each in plain(settings).items()]
+    rows = [(key, _text_of(each), meanings.get(key, "")) for key, each in settings.items()]
     emit(settings, text=table(("setting", "value", "meaning"), rows))
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final, cast
 
 import click
+from click.core import ParameterSource
 
 from agent_memory.cli.options import FILE, ExitCode, Session, accept_shared_options, complete_agents
 from agent_memory.cli.render import ErrorWrapper, fail
@@ -208,7 +209,11 @@ def cli(
     request_id = context.obj if envelope else None
     printed_as = "json" if as_json or envelope else None
     printed_by = "envelope" if envelope else "json"
-    context.obj = Session(root, agent, db, debug, request_id, printed_as, printed_by)
+    is_inherited = context.get_parameter_source("agent") is ParameterSource.ENVIRONMENT
+    context.obj = Session(root, agent, None, debug, request_id, printed_as, printed_by)
+    context.obj.is_agent_inherited = is_inherited
+    if db:
+        context.obj.choose_file(db)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from agent_memory import EventName, MemoryEvent
-from agent_memory.cli.options import Moment, Session, json_option
+from agent_memory.cli.options import ExitCode, Moment, Session, json_option
 from agent_memory.cli.render import emit
 from agent_memory.cli.tables import safe
 
@@ -66,8 +66,11 @@ def events(
         if session.json and not follow:
             emit({"events": list(before)}, text="")
             return
-        for event in chain(before, _wanted(coming, names, since)):
-            _show(event, as_json=session.json)
+        try:
+            for event in chain(before, _wanted(coming, names, since)):
+                _show(event, as_json=session.json)
+        except KeyboardInterrupt:  # that is how following ends: it is no error
+            click.get_current_context().exit(ExitCode.INTERRUPTED)
 
 
 def _wanted(

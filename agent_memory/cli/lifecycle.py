@@ -264,7 +264,9 @@ def reject(
     """
     if (text is not None) + (lift is not None) + lists != 1:
         raise click.UsageError("give a TEXT, --lift NUMBER or --list")
-    with session.open() as memory:
+    value = stdin_text("text").strip() if text == "-" else text or ""
+    # A value without words is refused: it must not leave an empty agent behind.
+    with session.open(create=any(map(str.isalnum, value))) as memory:
         if lift is not None:
             if not memory.lift(lift):
                 message = f"there is no rejection {lift}: `reject --list` lists them"
@@ -275,7 +277,7 @@ def reject(
             data = {"rejections": rejections}
             emit(data, text=rejections_text(rejections), rows=(Rejection, rejections))
         else:
-            _reject(memory, stdin_text("text").strip() if text == "-" else text, reason)
+            _reject(memory, value, reason)
 
 
 def _reject(memory: AgentMemory, value: str, reason: str | None) -> None:

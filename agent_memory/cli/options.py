@@ -45,7 +45,7 @@ from agent_memory.runtime.paths import (
 )
 
 if TYPE_CHECKING:
-    from agent_memory import AgentMemory, Memory, MemoryReader, SessionMemory
+    from agent_memory import AgentMemory, Memory, MemoryReader
 
     _MomentType = click.ParamType[datetime]
     _JsonType = click.ParamType[dict[str, Any]]
@@ -117,6 +117,14 @@ class Session:
     """The form of a table, if one is requested."""
     full: bool = False
     """Whether texts in a table are shown in full, however long."""
+    is_agent_inherited: bool = False
+    """Whether the agent is that of the environment, and not named in the command."""
+
+    def choose_file(self, path: str) -> None:
+        """Choose a file by its path. It knows whose it is: the environment's agent is not meant."""
+        self.db = path
+        if self.is_agent_inherited:
+            self.agent = None
 
     @contextlib.contextmanager
     def open(
@@ -248,8 +256,12 @@ def _remember_printed_as(
 
 
 def _remember(context: click.Context, parameter: click.Parameter, value: object) -> None:
-    if value:
-        setattr(context.find_object(Session), str(parameter.name), value)
+    session: Session = context.find_object(Session)  # type: ignore[assignment]
+    if value and parameter.name == "db":
+        session.choose_file(str(value))
+    elif value:
+        setattr(session, str(parameter.name), value)
+        session.is_agent_inherited &= parameter.name != "agent"
 
 
 def _printing(
@@ -364,7 +376,7 @@ class JsonObject(_JsonType):
         except ValidationError as error:  # a duplicate key: json would silently keep the last
             self.fail(f"the value {error}", param, ctx)
         except (ValueError, RecursionError) as error:
-            self.fail(f"the value is not JSON: {error}", param, ctx)
+            self.fail(f"the value {value!s:.60} is not JSON: {error}", param, ctx)
         if not isinstance(mapping, dict):
             self.fail("the value is not a JSON object such as {...}", param, ctx)
         return mapping
@@ -498,24 +510,6 @@ def described(options: dict[str, Any], existing: Memory | None = None) -> dict[s
     if existing is None:
         fields.setdefault("kind", MemoryKind.TASK.value)
     return fields
-
-
-owner_options = _all_of(
-    click.option("--user", "user_id", help="Only memories about this user."),
-    click.option("--run", "run_id", help="Only memories of this run of the user."),
-)
-"""The user, or one run of this user, to whose memories a command is limited."""
-
-
-def view_of(
-    memory: AgentMemory, user_id: str | None, run_id: str | None
-) -> AgentMemory | SessionMemory:
-    """Return the memory, or what it has of a user, or of one run of this user."""
-    if user_id is None and run_id is None:
-        return memory
-    if user_id is None:
-        raise click.UsageError("--run goes with --user ID")
-    return memory.session({"user_id": user_id, "run_id": run_id})
 
 
 def are_defaults(options: Mapping[str, Any]) -> bool:

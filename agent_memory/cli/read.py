@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -19,20 +19,22 @@ from agent_memory.cli.options import (
     filters_of,
     json_option,
     listing_options,
-    owner_options,
-    view_of,
 )
 from agent_memory.cli.plain_reads import COMMANDS, empty_context_notes
 from agent_memory.cli.render import details_text, emit
 from agent_memory.cli.reports import history_text
+from agent_memory.cli.streams import stdin_text
 from agent_memory.cli.tables import safe, table
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import HitValues, SearchFilterValues
 from agent_memory.models.limits import DEFAULT_SEARCH_LIMIT
 
 if TYPE_CHECKING:
-    from agent_memory import Memory, SearchResults
+    from agent_memory import AgentMemory, Memory, SearchResults, SessionMemory
     from agent_memory.models.excerpt import SearchResultValues
+
+_user_option: Final = click.option("--user", "user_id", help="Only memories about this user.")
+_run_option: Final = click.option("--run", "run_id", help="Only memories of this run of the user.")
 
 
 @click.command()
@@ -73,7 +75,9 @@ if TYPE_CHECKING:
 def search(
     session: Session, /, query: tuple[str, ...], limit: int | None, no_count: bool, **options: Any
 ) -> None:
-    """Find memories that answer QUERY, in plain words. Weaker hits have their score in brackets.
+    """Find memories that answer QUERY, in plain words, or standard input for '-'.
+
+    Weaker hits have their score in brackets.
 
     \b
     Examples:
@@ -83,7 +87,7 @@ def search(
       agent-memory --agent bob search "which database?" --as-of 2026-01-28
       agent-memory --agent bob search "how do we deploy?" --shared team
     """
-    question = " ".join(query)
+    question = stdin_text("query").strip() if query == ("-",) else " ".join(query)
     no_weak = options.pop("no_weak")
     results: SearchResults | SearchResultValues | None = None
     filters = filters_of(options)
@@ -143,8 +147,16 @@ def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
     if memory_shown is None:
         with session.open() as memory:
             memory_shown = memory.get(memory_id, as_of=as_of)
+            if memory_shown is None and as_of is None:
+                memory.history(memory_id, limit=1)  # raises unless it existed
     if memory_shown is None:
-        raise MemoryNotFound(memory_id)
+        missing = MemoryNotFound(memory_id)
+        if as_of is None:
+            missing.add_note(
+                f"It was forgotten: `history {memory_id}` shows what it was, and"
+                " `undo --change NUMBER` brings it back."
+            )
+        raise missing
     emit(memory_shown, text=details_text(memory_shown))
 
 
@@ -189,8 +201,20 @@ def recent(
         _note(notes_of_more(total - offset - len(shown)))
 
 
+def _view_of(
+    memory: AgentMemory, user_id: str | None, run_id: str | None
+) -> AgentMemory | SessionMemory:
+    """Return the memory, or what it has of a user, or of one run of this user."""
+    if user_id is None and run_id is None:
+        return memory
+    if user_id is None:
+        raise click.UsageError("--run goes with --user ID")
+    return memory.session({"user_id": user_id, "run_id": run_id})
+
+
 @click.command()
-@owner_options
+@_user_option
+@_run_option
 @listing_options
 @click.pass_obj
 def scratchpad(session: Session, /, user_id: str | None, run_id: str | None) -> None:
@@ -201,7 +225,7 @@ def scratchpad(session: Session, /, user_id: str | None, run_id: str | None) -> 
       agent-memory --agent bob scratchpad
     """
     with session.open() as memory:
-        pad = view_of(memory, user_id, run_id).scratchpad()
+        pad = _view_of(memory, user_id, run_id).scratchpad()
     rows = [
         (entry.id, str(entry.timestamp.date()), entry.category, str(entry.access_count),
          "yes" if entry.id in pad.promoted else "", entry.content)
@@ -217,7 +241,8 @@ def scratchpad(session: Session, /, user_id: str | None, run_id: str | None) -> 
 @click.option(
     "--budget", "-b", type=click.IntRange(min=0), help="At most this many tokens; default: 2000."
 )
-@owner_options
+@_user_option
+@_run_option
 @json_option
 @click.pass_obj
 def context(
@@ -236,7 +261,7 @@ def context(
         text = session.ask(lambda reader: reader.context(tokens))
     if text is None:
         with session.open() as memory:
-            text = view_of(memory, user_id, run_id).context(budget)
+            text = _view_of(memory, user_id, run_id).context(budget)
     if not session.json:
         for note in empty_context_notes(text, tokens):
             click.echo(f"note: {note}", err=True)
@@ -252,7 +277,8 @@ def context(
     default=20,
     help="At most this many; default: 20.",
 )
-@owner_options
+@_user_option
+@_run_option
 @listing_options
 @click.pass_obj
 def history(
@@ -273,7 +299,7 @@ def history(
     with session.open() as memory:
         # One more, to know whether there are more: how many would take counting all.
         most = limit + (limit < 2**63 - 1)
-        entries = view_of(memory, user_id, run_id).history(memory_id, limit=most)
+        entries = _view_of(memory, user_id, run_id).history(memory_id, limit=most)
     shown = entries[:limit]
     data = {"history": shown, "has_more": len(entries) > limit}
     emit(data, text=history_text(shown), rows=(agent_memory.HistoryEntry, shown))

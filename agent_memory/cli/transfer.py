@@ -69,8 +69,12 @@ def export(
       agent-memory --agent bob export --format directory --output ./memories
     """
     to_stdout = output == "-"
-    if to_stdout and (session.json or registry.codec(name).is_folder):
-        raise click.UsageError("give --output PATH")
+    if to_stdout and registry.codec(name).is_folder:
+        raise click.UsageError(f"{name} is a folder: give --output PATH")
+    if to_stdout and session.json:
+        raise click.UsageError(
+            f"--{session.printed_by} and an export to stdout exclude each other: give --output PATH"
+        )
     with session.open() as memory, place_to_write(output) as place:
         done = memory.export(
             place, format=name, embeddings=embeddings, as_of=as_of, overwrite=force

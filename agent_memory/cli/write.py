@@ -351,7 +351,8 @@ def promote(session: Session, /, memory_id: str) -> None:
         text += f"; {done.evicted} was removed to make room" if done.evicted else ""
         stored = None if done.promoted else memory.get(memory_id)
         if stored is not None and stored.archived:
-            text = f"{memory_id} is archived: `unarchive` it first"
+            message = f"{memory_id} is archived: `unarchive` it first"
+            raise ValidationError.of("memory_id", message, memory_id)
         emit(done, text=text)
 
 

@@ -183,7 +183,7 @@ class DecisionService(Service):
             if (change_id := self._shortened_by(review_id)) is not None:
                 return undo(self._engine, change_id, session_id=session_id, now=now)
             if not self._engine.reviews.ask_again(review_id):
-                message = "no such dismissed review"
+                message = f"no such dismissed review, {review_id}"
                 raise ValidationError.of("review_id", message, review_id)
             hold_what_is_kept(self._engine, self.review(review_id).memory_id)
             self._engine.operations.record_irreversible("undo", session_id=session_id, now=now)

@@ -67,7 +67,8 @@ def test_an_archived_memory_is_not_said_to_be_in_the_scratchpad(cli: Cli, root: 
     store(root, "walnut")
     cli("archive", "walnut")
     done = cli("promote", "walnut")
-    assert (done.code, done.out) == (0, "walnut is archived: `unarchive` it first\n")
+    assert (done.code, done.out) == (4, "")  # a script took its success for one
+    assert "walnut is archived: `unarchive` it first" in done.err
     cli("unarchive", "walnut")
     assert "walnut" in cli("scratchpad").out
 
@@ -253,7 +254,8 @@ def test_undo_takes_a_change_by_the_number_that_history_shows(cli: Cli, root: Pa
     ("words", "code", "named"),
     [
         (["--change", "1"], 4, "has since been changed again, by change 2"),
-        (["--change", "99"], 4, "`history` lists them"),
+        (["--change", "99"], 4, "no such change, 99: `history` lists them"),
+        (["--review", "7"], 4, "no such dismissed review, 7"),
         (["--change", "0"], 2, "--change"),
         (["--change", "first"], 2, "--change"),
         (["--change", "99999999999999999999"], 4, "change_id"),
@@ -277,6 +279,39 @@ def test_what_one_command_did_is_undone_as_one(cli: Cli, root: Path) -> None:
     assert cli("forget", "walnut", "quartz", "--yes").code == 0
     assert "of 2 memories" in cli("undo").out
     assert state(root).keys() == {"walnut", "quartz", "basalt"}
+
+
+def test_a_forgotten_memory_is_not_one_that_never_was(cli: Cli, root: Path) -> None:
+    store(root, "walnut")
+    cli("forget", "walnut", "--yes")
+    done = cli("show", "walnut")
+    assert (done.code, "`history walnut`" in done.err) == (3, True)
+    done = cli("show", "quartz")
+    assert (done.code, "forgotten" in done.err) == (3, False)
+
+
+def test_an_agent_is_prepared_before_its_first_memory(cli: Cli, root: Path) -> None:
+    """Both failed for an agent without a file; `store` and `import` create it."""
+    for words in (["configure"], ["configure", "on_secret"], ["reject", "--list"], ["reject", "?"]):
+        assert cli("--agent", "new", *words).code == 5
+    assert cli("--agent", "new", "configure", "on_secret", "sometimes").code == 4
+    assert not (root / "new").exists()
+    assert cli("--agent", "new", "configure", "on_secret", "refuse").code == 0
+    done = cli("--agent", "new", "configure", "on_secret", "--json")
+    assert done.data == {"on_secret": "refuse"}
+    assert "is no setting" in cli("--agent", "new", "configure", "on_secrets").err
+    assert cli("--agent", "newer", "reject", "hunter2").code == 0
+    assert cli("--agent", "newer", "store", "it is hunter2").code == 4
+
+
+def test_a_file_chosen_by_its_path_may_be_of_any_agent(cli: Cli, root: Path) -> None:
+    """The agent of the environment was compared with the file's, and it was refused."""
+    store(root, "walnut")
+    path = str(root / "bob" / "memories.db")
+    ann = {"AGENT_MEMORY_AGENT": "ann"}
+    for words in (["--db", path, "recent"], ["recent", "--db", path]):
+        assert "walnut" in cli(*words, env=ann).out
+        assert cli(*words, "--agent", "ann", env=ann).code != 0
 
 
 # Tidying ----------------------------------------------------------------------------------------

@@ -211,6 +211,12 @@ def test_recent_lists_the_newest_first_up_to_its_limit(cli: Cli, walnuts: dict[s
     assert [line.split()[0] for line in done.out.splitlines()] == ["id", *list(walnuts)[:2]]
 
 
+def test_a_query_comes_on_stdin_too(cli: Cli, root: Path) -> None:
+    store(root, {"content": "Ann likes tea"}, {"content": "Bea has a dog"})
+    done = cli("search", "-", "--json", input="likes\n").data
+    assert [hit["memory"]["content"] for hit in done["results"]] == ["Ann likes tea"]
+
+
 def test_a_list_that_is_cut_says_so(cli: Cli, root: Path) -> None:
     """It looked complete. A program gets the number, or whether there are more."""
     items = [{"content": f"walnut {number}", "user_id": "ann"} for number in range(3)]

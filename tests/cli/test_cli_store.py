@@ -116,7 +116,7 @@ def test_an_update_takes_its_text_from_stdin_too(cli: Cli, root: Path) -> None:
         (["x", "--kind", "nonsense"], b"", 2, "learning"),
         (["x", "--timestamp", "some day"], b"", 2, "2026-01-28"),
         (["x", "--metadata", "[1]"], b"", 2, "JSON object"),
-        (["x", "--metadata", "{"], b"", 2, "not JSON"),
+        (["x", "--metadata", "{bad"], b"", 2, "the value {bad is not JSON"),
         (["x", "--metadata", '{"a": NaN}'], b"", 4, "nan"),
         (["x", "--metadata", '{"a": 1, "a": 2}'], b"", 2, "the key 'a' occurs twice"),
         (["x", "--metadata", '{"b": {"a": 1, "a": 2}}'], b"", 2, "the key 'a' occurs twice"),

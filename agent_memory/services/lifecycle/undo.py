@@ -167,7 +167,7 @@ def _changes_to_undo(
         )
         changes = engine.history.between(first, last)
         if not changes:
-            message = "no such change: `history` lists them"
+            message = f"no such change, {change_id}: `history` lists them"
             raise ValidationError.of("change_id", message, change_id)
         return changes[0].event if around is None else around.verb, changes
     operation = engine.operations.last()
@@ -228,7 +228,7 @@ def _own_changes_to_undo(
     }
     changes = [change for change in changes if change.change_id in own[change.memory_id]]
     if not changes:
-        message = "no such change: `history` lists them"
+        message = f"no such change, {newest}: `history` lists them"
         raise ValidationError.of("change_id", message, change_id)
     return (changes[0].event if operation is None else operation.verb), changes
 
