@@ -336,7 +336,7 @@ def test_without_an_agent_the_program_says_what_to_do(
     assert not root.exists()
 
 
-MAKES_AN_AGENT = ("store", "add", "import", "restore", "mcp")
+MAKES_AN_AGENT = ("store", "add", "import", "restore", "mcp", "reject")
 
 
 @pytest.mark.parametrize("name", [name for name in NEEDS_AN_AGENT if name not in MAKES_AN_AGENT])
