@@ -6,7 +6,6 @@ model does not handle properly are stored as they are, and ``problems`` reports 
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,6 +35,7 @@ from agent_memory.models.protocols import LanguageModel
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.search import SearchFilters
 from agent_memory.models.times import parse_time
+from agent_memory.runtime.logs import logger
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_request_to_forget
 
@@ -319,7 +319,7 @@ class ExtractionPipeline:
             return self._port.prepare(item)
         except ValidationError as error:
             problem = f"a fact was not stored: {error}"
-            logging.getLogger("agent_memory").warning("%s", problem)
+            logger().warning("%s", problem)
             self._problems.append(problem)
             return None
 
