@@ -87,6 +87,8 @@ def test_what_is_being_done_and_no_answer_are_no_facts(asked: str, reply: str) -
             ["Do you smoke? No.", "My wife does though."],
         ),
         ("Any allergies?", "- nuts\n- milk", ["Any allergies? nuts, milk"]),
+        ("What does it print?", "npm ERR! code ERESOLVE\nnpm ERR! Found: react@18.2.0", []),
+        ("Which version?", "```\n3.11.7\n```", ["``` 3.11.7 ```"]),
     ],
 )
 def test_what_says_enough_needs_no_question(asked: str, reply: str, facts: list[str]) -> None:

@@ -135,6 +135,8 @@ def _answers_of(
     if denial is not None:
         joined = fitting(denial.kept, _LONGEST)
         return [_fact(message, place, piece, _OF_OTHERS) for piece in joined], denial.rest
+    if FENCED.search(text) or any(is_output for _, is_output in split_at_output(text)):
+        return [], text
     answer, rest = answer_to(before.text, text, stands_alone=_stands_alone)
     return [_fact(message, place, answer, _OF_SPEAKER)] if answer else [], rest
 
