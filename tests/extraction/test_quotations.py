@@ -114,6 +114,7 @@ OWN = [
     "Can you check my calendar? My birthday is June 9.",
     "Check my email for me. My birthday is June 9.",
     "Write that down. My birthday is June 9.",
+    "Her ticket:\n---\nMy order is late.\n---\nMy birthday is June 9.",
     "Please note this. My birthday is June 9.",
     "Summarise my week: I met Ann. My birthday is June 9.",
     "Write a function that adds numbers. My birthday is June 9.",
