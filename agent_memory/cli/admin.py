@@ -25,7 +25,7 @@ from agent_memory import (
 from agent_memory.cli.options import FILE, ExitCode, Session, confirm, json_option, listing_options
 from agent_memory.cli.render import details_text, emit, plain
 from agent_memory.cli.reports import agents_text, backups_text, check_text
-from agent_memory.cli.tables import table
+from agent_memory.cli.tables import counted, table
 from agent_memory.models.record import validated
 
 
@@ -228,7 +228,7 @@ def restore(session: Session, /, backup: str, yes: bool) -> None:
         agent_id=session.agent,
         before_replacing=partial(confirm, question, yes=yes, otherwise="nothing was changed"),
     )
-    text = f"restored {done.memory_count:,} memories from {done.backup}"
+    text = f"restored {counted(done.memory_count)} from {done.backup}"
     text += f"; the previous file is {done.replaced}" if done.replaced else ""
     text += f"; {done.rejected:,} contain a rejected value" if done.rejected else ""
     text += f"; {done.erased:,} erased since then were skipped" if done.erased else ""

@@ -18,11 +18,11 @@ from agent_memory import (
     refuse_remote_store,
     store_root,
 )
-from agent_memory.cli.options import FILE, JsonObject, Session, confirm, counted, json_option
+from agent_memory.cli.options import FILE, JsonObject, Session, confirm, json_option
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes
-from agent_memory.cli.tables import safe
+from agent_memory.cli.tables import counted, safe
 from agent_memory.runtime.private_folders import private_folder
 
 
@@ -139,7 +139,9 @@ def delete_all(session: Session, /, user_id: str | None, run_id: str | None, yes
         gone = memory.delete_all(user_id=user_id, run_id=run_id) if count else []
     text = "no memory matches: nothing was deleted"
     if gone:  # otherwise `undo` would revert an earlier change
-        text = f"deleted {len(gone)} memories: `undo` brings them back"
+        text = (
+            f"deleted {counted(len(gone))}: `undo` brings {'it' if len(gone) == 1 else 'them'} back"
+        )
     emit({"deleted": [memory.id for memory in gone]}, text=text)
 
 
@@ -158,10 +160,10 @@ def reset(session: Session, /, yes: bool) -> None:
     """
     with session.open(to_write=True) as memory:
         count = memory.count(filters={"archived": None})
-        question = f"Delete all {count} memories of agent {memory.agent_id!r}?"
+        question = f"Delete {counted(count)}, all of agent {memory.agent_id!r}?"
         confirm(question, yes=yes, otherwise="nothing was deleted")
         count = memory.reset(confirm=memory.agent_id)
-    emit({"deleted": count}, text=f"deleted {count} memories")
+    emit({"deleted": count}, text=f"deleted {counted(count)}")
 
 
 def _refuse_unknown(

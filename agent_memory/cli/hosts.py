@@ -10,7 +10,7 @@ import click
 
 from agent_memory.cli.options import ExitCode, Session, json_option
 from agent_memory.cli.render import emit
-from agent_memory.cli.tables import styled
+from agent_memory.cli.tables import counted, styled
 from agent_memory.integrations.hosts.project import project_of
 from agent_memory.integrations.hosts.table import HOSTS
 from agent_memory.runtime.paths import memory_root
@@ -191,7 +191,7 @@ def _doctor_text(report: dict[str, Any]) -> str:
             "the memory cannot be opened" + ("" if memory["sound"] is None else f", {sound}")
         )
     else:
-        lines.append(f"{memory['memory_count']} memories, {sound}; embedder {embedder}")
+        lines.append(f"{counted(memory['memory_count'])}, {sound}; embedder {embedder}")
     if server := memory.get("server"):
         lines.append(
             f"PostgreSQL {memory['server_version']} at {server['host']}:{server['port']}, schema"

@@ -19,7 +19,6 @@ from agent_memory.cli.options import (
     ExitCode,
     Session,
     confirm,
-    counted,
     filter_options,
     filters_of,
     json_option,
@@ -28,7 +27,7 @@ from agent_memory.cli.options import (
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import receipt_text, rejections_text, secrets_text, tidy_text
 from agent_memory.cli.streams import stdin_text
-from agent_memory.cli.tables import clip
+from agent_memory.cli.tables import clip, counted
 
 _MOST_UNDONE: Final = 20
 """The most memories that `undo` lists, one per line."""
@@ -222,10 +221,10 @@ def erase(
 def _confirm_erasure(
     memory: AgentMemory, memory_ids: tuple[str, ...], filters: dict[str, Any], *, yes: bool
 ) -> None:
-    what = f"{len(memory_ids):,} memories"
+    what = counted(len(memory_ids))
     if not memory_ids:
         count = memory.count(filters={"archived": None, **filters})
-        what = f"{count:,} memories"
+        what = counted(count)
         if filters.keys() <= {"user_id", "run_id", "session_id"}:
             what += ", and those deleted earlier,"
         if filters.keys() == {"user_id"}:
@@ -285,7 +284,8 @@ def _reject(memory: AgentMemory, value: str, reason: str | None) -> None:
     holders = memory.holders(value)
     message = f"rejected: number {rejection.rejection_id}"
     if holders:
-        message += f"\n{len(holders):,} memories contain it: {' '.join(holders[:10])}"
+        verb = "contains" if len(holders) == 1 else "contain"
+        message += f"\n{counted(len(holders))} {verb} it: {' '.join(holders[:10])}"
     data = {"rejection": rejection, "holders": holders}
     emit(data, text=message)
 

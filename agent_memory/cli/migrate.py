@@ -11,7 +11,7 @@ from agent_memory import AgentMemory, MigrationPlan, MigrationProgress, StorageB
 from agent_memory.cli.options import Session, confirm, json_option
 from agent_memory.cli.render import emit, progress_bar
 from agent_memory.cli.reports import count_text, rebuilt_text
-from agent_memory.cli.tables import safe
+from agent_memory.cli.tables import counted, safe
 from agent_memory.embeddings.registry import EMBEDDERS, embedder_names
 
 
@@ -137,6 +137,6 @@ def embed(session: Session, /) -> None:
         with progress_bar("embedding") as move:
             done = memory.embed(progress=lambda count, _: move(count, waiting))
         backend = memory.info().storage_backend
-    text = f"embedded {done:,} memories"
+    text = f"embedded {counted(done)}"
     text += ": search is by keyword; `agent-memory migrate` changes that" * (backend == "file")
     emit({"embedded": done}, text=text)

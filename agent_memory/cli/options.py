@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -55,6 +56,8 @@ else:  # before click 8.4 it is not generic
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # Each command loads its model again, which takes sentence-transformers over five seconds.
+_CREATED_WITHIN_SECONDS: Final = 3
+_BEAT_SECONDS: Final = 0.02
 _EMBEDDING_TIMEOUT_SECONDS: Final = 20.0
 
 
@@ -152,10 +155,11 @@ class Session:
                 yield memory
 
     def _opened(self, *, create: bool = False, **options: Any) -> AgentMemory:
+        if self.db is None:
+            self.address()  # raises if nothing says whose memory it is
+            self._take_in_heard(self.agent or "")
         if not create:
             self.refuse_missing()
-        elif self.db is None:
-            self.address()  # raises if nothing says whose memory it is
         # Not validated: building the validator takes a tenth of a cold search.
         config = agent_memory.MemoryToolConfig.model_construct(
             embedding_timeout_seconds=_EMBEDDING_TIMEOUT_SECONDS
@@ -164,7 +168,6 @@ class Session:
             return agent_memory.AgentMemory.open(
                 self.db, agent_id=self.agent, create=create, config=config, **options
             )
-        self._take_in_heard(self.agent or "")
         return agent_memory.AgentMemory(
             self.agent or "", root=self.root, create=create, config=config, **options
         )
@@ -187,13 +190,21 @@ class Session:
         return asked(what, self.agent, self.root, by_keyword=by_keyword)
 
     def _take_in_heard(self, agent_id: str) -> None:
-        """Store what the hooks of coding agents heard, if their own process could not."""
+        """Store what the hooks of coding agents heard, if their own process could not.
+
+        Where that is about to create the memory, wait for it.
+        """
         with contextlib.suppress(OSError):  # an agent in a database may have no folder
             folder = agent_folder(agent_id, self.root)
-            if is_anything_heard(folder):
-                from agent_memory.integrations.hosts.intake import take_in  # noqa: PLC0415 - seldom
+            if not is_anything_heard(folder):
+                return
+            from agent_memory.integrations.hosts.intake import take_in  # noqa: PLC0415 - seldom
 
-                take_in(folder, agent_id, self.root)
+            is_new = not self.exists()
+            if not take_in(folder, agent_id, self.root) and is_new:
+                deadline = time.monotonic() + _CREATED_WITHIN_SECONDS
+                while is_anything_heard(folder) and time.monotonic() < deadline:
+                    time.sleep(_BEAT_SECONDS)
 
     def refuse_missing(self) -> None:
         """Raise ``AgentNotFound`` for an agent that has no memories."""
@@ -393,11 +404,6 @@ def confirm(question: str, *, yes: bool, otherwise: str) -> None:
         )
     if not ask(question):
         raise click.ClickException(otherwise)
-
-
-def counted(count: int) -> str:
-    """Return how many memories, in words: "1 memory", "2 memories"."""
-    return f"{count:,} memor{'y' if count == 1 else 'ies'}"
 
 
 def ask(question: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from agent_memory import MemoryStatistics
-from agent_memory.cli.tables import clip, safe
+from agent_memory.cli.tables import clip, counted, safe
 from agent_memory.runtime.files import written_atomically
 
 _WIDTH: Final = 960
@@ -55,7 +55,7 @@ def plot_of(statistics: MemoryStatistics) -> str:
     span = f"{statistics.periods[0]} to {statistics.until:%Y-%m-%d}"
     title = f"Memory of {statistics.agent_id}, {span}"
     summary = (
-        f"{statistics.memory_count:,} memories and {statistics.archived_count:,} archived,"
+        f"{counted(statistics.memory_count)} and {statistics.archived_count:,} archived,"
         f" by {statistics.period_unit}"
     )
     parts = [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_memory import OnSecret
 from agent_memory.cli.hits import memory_cells
-from agent_memory.cli.tables import clip, safe, styled, table
+from agent_memory.cli.tables import clip, counted, safe, styled, table
 
 if TYPE_CHECKING:
     from agent_memory import (
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def count_text(total: int, archived: int | None) -> str:
     """Say how many memories there are, and how many of them are archived."""
-    return f"{total:,} memories" + (f" ({archived:,} of them archived)" if archived else "")
+    return counted(total) + (f" ({archived:,} of them archived)" if archived else "")
 
 
 def backups_text(backups: Sequence[BackupFile]) -> str:
@@ -102,14 +102,15 @@ def rejections_text(rejections: Sequence[Rejection]) -> str:
 
 def receipt_text(receipt: ErasureReceipt) -> str:
     """Show what was erased, and what was found to remain."""
-    removed = f"{receipt.memories:,} memories, {receipt.changes:,} changes"
+    removed = f"{counted(receipt.memories)}, {counted(receipt.changes, 'change', 'changes')}"
     by_hand = ""
     if receipt.by_hand:
         by_hand = f", {receipt.by_hand:,} entities and relationships stated by hand"
-    files = f"{receipt.files_scanned:,} files" if receipt.files_scanned else "rows"
+    count = receipt.files_scanned
+    files = counted(count, "file", "files") if count else "rows"
     looked = f"{receipt.bytes_scanned:,} bytes of {files}"
     lines = [
-        f"erased: {removed}, {receipt.embeddings:,} vectors{by_hand}",
+        f"erased: {removed}, {counted(receipt.embeddings, 'vector', 'vectors')}{by_hand}",
         f"searched {looked}: {'nothing' if receipt.clean else 'something'} is left",
     ]
     lines += [f"left: {safe(text)}" for text in receipt.found]
@@ -220,7 +221,7 @@ def check_text(report: CheckReport) -> str:
 
 def rebuilt_text(report: RebuildReport) -> str:
     """Show what a file was rebuilt from."""
-    text = f"rebuilt with {report.memory_count:,} memories: {report.from_file:,} from the old file,"
+    text = f"rebuilt with {counted(report.memory_count)}: {report.from_file:,} from the old file,"
     text += f" {report.from_backup:,} from the backup"
     text += f", without {len(report.erased):,} that were erased" if report.erased else ""
     text += f". The old file is {report.set_aside}" if report.set_aside else ""

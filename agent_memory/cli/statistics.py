@@ -14,7 +14,7 @@ import click
 from agent_memory import Breakdown, MemoryStatistics
 from agent_memory.cli.options import FILE, Moment, Session, json_option
 from agent_memory.cli.render import emit
-from agent_memory.cli.tables import clip, display_width, safe, table, terminal_width
+from agent_memory.cli.tables import clip, counted, display_width, safe, table, terminal_width
 
 _LONGEST_LABEL: Final = 24
 _ADVICE: Final = {
@@ -102,7 +102,7 @@ def _heading(statistics: MemoryStatistics, session: Session) -> str:
     first = statistics.periods[0] if statistics.since is None else str(statistics.since.date())
     place = "a file" if isinstance(session.address(), Path) else "rows of a database"
     return (
-        f"{statistics.agent_id}: {statistics.memory_count:,} memories and"
+        f"{statistics.agent_id}: {counted(statistics.memory_count)} and"
         f" {statistics.archived_count:,} archived, {statistics.content_bytes / 1e6:.2f} MB of text"
         f" in {place} of {statistics.file_bytes / 1e6:.2f} MB\n"
         f"{first} to {statistics.until:%Y-%m-%d}, by {statistics.period_unit}"

@@ -14,7 +14,6 @@ from agent_memory.cli.hits import notes_of_more
 from agent_memory.cli.options import (
     Session,
     ask,
-    counted,
     described,
     description_options,
     json_option,
@@ -24,7 +23,7 @@ from agent_memory.cli.options import (
 from agent_memory.cli.render import details_text, emit, progress_bar
 from agent_memory.cli.reports import duplicate_text, duplicates_text, groups_text, secret_text
 from agent_memory.cli.streams import stdin_text
-from agent_memory.cli.tables import safe
+from agent_memory.cli.tables import counted, safe
 from agent_memory.formats.jsonl import read_lines
 
 if TYPE_CHECKING:
@@ -228,7 +227,7 @@ def _store_items(
                 reason = f"says the same as line {numbers[other]}: leave one of them out"
             message = f"line {numbers[first['loc'][0]]}: {reason}. Nothing was stored"
             raise DuplicateMemory(message, error.errors(), memory_id=error.memory_id) from error
-    text = f"stored {len(ids)} memories" + (f", skipped {len(skipped)}" if skipped else "")
+    text = f"stored {counted(len(ids))}" + (f", skipped {len(skipped)}" if skipped else "")
     data = {"memory_ids": ids, "skipped": skipped, "duplicates": listener.as_data()}
     noticed = secrets.heard(ids)
     emit(data, text=text, secrets=noticed)

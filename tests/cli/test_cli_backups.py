@@ -128,7 +128,7 @@ def test_a_backup_is_restored_and_what_was_there_is_kept(
 def test_restoring_says_what_it_did(cli: Cli, root: Path, backup: Path) -> None:
     assert cli("reject", "walnut").code == 0
     done = cli("restore", "latest", "--yes")
-    assert done.out.startswith(f"restored 1 memories from {backup}; the previous file is {root}")
+    assert done.out.startswith(f"restored 1 memory from {backup}; the previous file is {root}")
     assert "1 contain a rejected value" in done.out
     assert cli("store", "another walnut").code == 4
 

@@ -172,13 +172,13 @@ def test_a_users_memories_are_deleted_and_then_all(cli: Cli, root: Path) -> None
     assert cli("delete-all", "--yes").code == 2
     assert cli("delete-all", "--user", "alice").code == 2  # there is nobody to ask
     done = cli("delete-all", "--user", "alice", "--yes")
-    assert (done.code, done.out) == (0, "deleted 1 memories: `undo` brings them back\n")
+    assert (done.code, done.out) == (0, "deleted 1 memory: `undo` brings it back\n")
     assert contents(root) == ["of Ben"]
     none = cli("delete-all", "--user", "alice")
     assert (none.code, none.out) == (0, "no memory matches: nothing was deleted\n")
     assert cli("delete-all", "--user", "alice", "--json").data["deleted"] == []
     assert cli("reset").code == 2
-    assert cli("reset", "--yes").out == "deleted 1 memories\n"
+    assert cli("reset", "--yes").out == "deleted 1 memory\n"
     assert contents(root) == []
     assert cli("undo").code == 0
     assert contents(root) == ["of Ben"]

@@ -530,7 +530,7 @@ def test_a_rejected_value_is_kept_out_until_it_is_lifted(cli: Cli, root: Path) -
     store(root, "walnut")
     done = cli("reject", "the walnut", "--reason", "a word that is not ours")
     assert done.code == 0
-    assert done.out.splitlines() == ["rejected: number 1", "1 memories contain it: walnut"]
+    assert done.out.splitlines() == ["rejected: number 1", "1 memory contains it: walnut"]
     refused = cli("store", "All about The-Walnut!")
     assert (refused.code, refused.out) == (4, "")
     assert "walnut" not in refused.err.lower()

@@ -311,7 +311,7 @@ def test_what_was_stored_while_the_service_failed_is_embedded_later(
     assert (failed.code, failed.out) == (1, "")
     assert failed.err.startswith("Error: ")
     served.behaviour.status = 200
-    assert bob("embed").out == "embedded 1 memories\n"
+    assert bob("embed").out == "embedded 1 memory\n"
     assert served.texts.count("stored in the dark") == 1
     assert bob("info", "--json").data["pending_embeddings"] == 0
 

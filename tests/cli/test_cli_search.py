@@ -443,10 +443,10 @@ def test_nothing_else_than_a_terminal_gets_colors(
     assert "\x1b" not in cli("check").out
     for form in (["--json"], ["--csv"], ["--nl"], ["--table"], ["--fmt", "grid"]):
         assert "\x1b" not in "".join(on_a_terminal(100, *words, *form))
-    assert on_a_terminal(100, "check")[-1] == "1 memories, \x1b[32msound\x1b[0m"
+    assert on_a_terminal(100, "check")[-1] == "1 memory, \x1b[32msound\x1b[0m"
     monkeypatch.setenv("NO_COLOR", "1")
     assert "\x1b" not in "".join(on_a_terminal(100, *words))
-    assert on_a_terminal(100, "check")[-1] == "1 memories, sound"
+    assert on_a_terminal(100, "check")[-1] == "1 memory, sound"
 
 
 def test_a_table_wraps_long_texts_between_words(root: Path) -> None:

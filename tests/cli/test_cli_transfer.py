@@ -108,7 +108,7 @@ def test_the_whole_store_is_the_default(
 def test_a_memory_is_moved_to_another_root(cli: Cli, tmp_path: Path) -> None:
     cli("store", "the oven is broken")
     place = str(tmp_path / "there")
-    assert cli("move", "--to", place).out.startswith("moved 1 memories of bob to ")
+    assert cli("move", "--to", place).out.startswith("moved 1 memory of bob to ")
     assert contents(tmp_path / "there") == contents(tmp_path / "root")
     again = cli("move", "--to", place)
     assert again.code == 4

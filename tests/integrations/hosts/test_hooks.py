@@ -257,6 +257,16 @@ def test_what_the_user_the_agent_and_a_tool_say_is_captured(
     assert sources == {f"{host}-1c2b9e47"}
 
 
+def test_the_first_prompt_of_all_is_found_by_the_next_command(root: Path, project: Path) -> None:
+    data = json.dumps(event("claude-code", "prompt", project, SAID)).encode()
+    chosen = ["--root", str(root), "--agent", "new"]
+    words = [PROGRAM, "hook", "claude-code", "UserPromptSubmit", *chosen]
+    subprocess.run(words, input=data, capture_output=True, check=True)
+    search = [PROGRAM, *chosen, "search", "staging"]  # at once, while the memory is being created
+    found = subprocess.run(search, capture_output=True, text=True, check=True).stdout
+    assert "staging is in Oslo" in found
+
+
 def test_what_was_recalled_is_not_captured_again(root: Path, project: Path) -> None:
     with memory_of(root, project) as memory:
         memory.store("We decided to queue the invoices in SQLite.")
