@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Container
 from functools import partial
 from pathlib import Path
 
@@ -95,17 +96,22 @@ def configure(session: Session, /, name: str | None, value: str | None) -> None:
       agent-memory --agent bob configure categories '["incident", "contact"]'
     """
     change = {} if name is None or value is None else {name: _read(value)}
-    if change and not session.exists():
-        validated(AgentConfig, change)  # before the file exists, or an empty agent stays
+    if change and not session.exists():  # an empty agent would stay if it were refused afterwards
+        _refuse_unknown(name, AgentConfig.model_fields)
+        validated(AgentConfig, change)
     with session.open(create=bool(change)) as memory:
         settings = plain(memory.configure(**change))
     if name is not None and value is None:
-        if name not in settings:
-            raise ValidationError.of(name, "is no setting: `configure` lists them", name)
+        _refuse_unknown(name, settings)
         settings = {name: settings[name]}
     meanings = _meanings()
     rows = [(key, _text_of(each), meanings.get(key, "")) for key, each in settings.items()]
     emit(settings, text=table(("setting", "value", "meaning"), rows))
+
+
+def _refuse_unknown(name: str | None, settings: Container[str]) -> None:
+    if name is not None and name not in settings:
+        raise ValidationError.of(name, "is no setting: `configure` lists them", name)
 
 
 def _text_of(value: object) -> str:

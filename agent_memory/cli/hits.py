@@ -71,11 +71,12 @@ def answer_text(outcome: Results, query: str) -> str:
     return "\n".join(lines)
 
 
-def notes_of(results: Results) -> list[str]:
-    """Return what was degraded in a search, and how many good hits its limit may have cut."""
+def notes_of(results: Results, limit: int) -> list[str]:
+    """Return what was degraded in a search, and how many hits its limit may have cut."""
     hits = results.results
-    is_cut = 0 < len(hits) < MAX_SEARCH_LIMIT and hits[-1].passed_gate  # the rest may be good too
-    more = results.total_count - len(hits) if is_cut else 0
+    is_cut = limit <= len(hits) < MAX_SEARCH_LIMIT and hits[-1].passed_gate  # others may be good
+    repeated = sum(len(hit.repeats) for hit in hits)
+    more = results.total_count - len(hits) - repeated if is_cut else 0
     return [*results.search_metadata.degraded, *notes_of_more(more)]
 
 

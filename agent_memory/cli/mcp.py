@@ -86,7 +86,8 @@ def mcp(
         refuse_closed("stdin", "stdout")
     if served_options["run_id"] is not None and served_options["user_id"] is None:
         raise click.UsageError("--run goes with --user ID")
-    session.agent = agent_id or session.agent or (project and project_of(project).agent_id)
+    of_project = project_of(project).agent_id if project and session.db is None else None
+    session.agent = agent_id or session.agent or of_project
     if by_roots:
         serve = partial(ServedMemory, root=session.root, **served_options)
         run(ProjectServer(serve, otherwise=session.agent))

@@ -124,9 +124,12 @@ class Session:
     """Whether the agent is that of the environment, and not named in the command."""
 
     def choose_file(self, path: str) -> None:
-        """Choose a file by its path. It knows whose it is: the environment's agent is not meant."""
+        """Choose a file by its path. It knows whose it is: the environment's agent is not meant.
+
+        A file that does not exist yet becomes that agent's.
+        """
         self.db = path
-        if self.is_agent_inherited:
+        if self.is_agent_inherited and is_there(Path(path)):
             self.agent = None
 
     @contextlib.contextmanager
@@ -387,7 +390,7 @@ class JsonObject(_JsonType):
         except ValidationError as error:  # a duplicate key: json would silently keep the last
             self.fail(f"the value {error}", param, ctx)
         except (ValueError, RecursionError) as error:
-            self.fail(f"the value {value!s:.60} is not JSON: {error}", param, ctx)
+            self.fail(f"the value is not JSON: {error}", param, ctx)
         if not isinstance(mapping, dict):
             self.fail("the value is not a JSON object such as {...}", param, ctx)
         return mapping

@@ -168,7 +168,7 @@ def _search(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str
     from agent_memory.cli.hits import answer_text, notes_of  # noqa: PLC0415
 
     outcome = reader.answer(question.query, question.limit, filters=question.filters)
-    return answer_text(outcome, question.query), notes_of(outcome)
+    return answer_text(outcome, question.query), notes_of(outcome, question.limit)
 
 
 def _recent(reader: MemoryReader, question: Question) -> tuple[str, Sequence[str]]:

@@ -121,7 +121,7 @@ def search(
             )
     emit(results, text=answer_text(results, question), rows=(HitValues, results.results))
     degraded = results.search_metadata.degraded
-    _note(degraded if session.json else notes_of(results))
+    _note(degraded if session.json or no_weak else notes_of(results, limit or DEFAULT_SEARCH_LIMIT))
 
 
 def _note(notes: Sequence[str]) -> None:
@@ -153,7 +153,7 @@ def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
         missing = MemoryNotFound(memory_id)
         if as_of is None:
             missing.add_note(
-                f"It was forgotten: `history {memory_id}` shows what it was, and"
+                f"it was forgotten: `history {memory_id}` shows what it was, and"
                 " `undo --change NUMBER` brings it back."
             )
         raise missing

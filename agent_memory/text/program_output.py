@@ -45,7 +45,7 @@ _SURE: Final = _lines(
     r'File "[^"\n]{1,300}", line \d+(?:, in .*)?'
     r"(?:\n(?:[ \t]+(?!File \")\S.*"
     rf"|(?!{_ERROR}|File \").+(?=\n(?:[ ~^]+\n)?(?:File \"|{_ERROR}(?:\n|\Z)))))?",
-    r"at (?:async )?[^\s()][^()\n]{0,200}\([^()\n]{0,200}(?::\d+(?::\d+)?|Native Method)\)",
+    r"at (?:async )?[^\s()](?:[^()\n]{0,200}\S)?\([^()\n]{0,200}(?::\d+(?::\d+)?|Native Method)\)",
     r"at (?:async )?\S{0,100}[/.]\S{1,100}:\d+:\d+",
     r"(?:Uncaught |Unhandled )?Error: .*(?=\n[ \t]*at \S)",
     r'Exception in thread "[^"\n]{1,100}" .*|Caused by: (?:\w{1,60}\.){1,9}[A-Z]\w*(?:: .*)?',
@@ -72,7 +72,7 @@ _SURE: Final = _lines(
     # Git
     r"diff --git \S.*|index [0-9a-f]{7,40}\.\.[0-9a-f]{7,40}(?: \d+)?|--- \S.*\n\+\+\+ \S.*",
     # A change without its head: the same begins with "-" and then with "+".
-    r"-[ \t]*(?P<same>[\w.]{1,60})[ \t]*[=(:].*\n[ \t]*\+[ \t]*(?P=same)[ \t]*[=(:].*",
+    r"-[ \t]*(?P<same>[\w.]{1,60})(?:[ \t]*=|\().*\n[ \t]*\+[ \t]*(?P=same)(?:[ \t]*=|\().*",
     r"Your branch is (?:up to date|ahead|behind)\b.* '\S+'.*|nothing to commit, working tree clean",
     r"Changes (?:not staged for commit|to be committed):",
     r"\(use \"git .*\)|commit [0-9a-f]{40}(?: \(.*\))?",

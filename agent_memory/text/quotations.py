@@ -67,7 +67,7 @@ _WRITTEN: Final = words_of("cards? invitations? captions? toasts? vows?")
 _ASKED: Final = (
     r"^\W*(?:(?:hi|hey|hello|ok|okay|so|and|now|then|please|kindly|just|also|quickly|let's"
     r"|(?:could|can|would|will) you|help (?:me|us)(?: to)?"
-    r"|I(?:'d| would)? (?:need|want|like)(?: you)? to)[\s,!]+)*"
+    r"|I(?:'d| would)? (?:need|want|like) you to)[\s,!]+)*"
 )
 _LANGUAGES: Final = words_of("translate proof-?read paraphrase rephrase reword spell-?check")
 _RETELL: Final = words_of("summari[sz]e condense rewrite shorten polish continue finish improve")
@@ -79,7 +79,7 @@ _WORK_ON: Final = words_of(
 )
 _ABROAD: Final = words_of(
     """
-    übersetz\\w* traduce traducir traduci traduis traduire traduisez traduza vertaal переведи
+    übersetze? übersetzt traduce traduci traduis traduisez traduza vertaal переведи
     korrigiere corrige .*翻译 .*翻訳 .*번역
     """
 )
@@ -102,13 +102,14 @@ _REQUEST: Final = pattern(
     )
     + r"|.*\b(?:reply|replies|respond|response|answer) to "
     + rf"(?:{_THIS}(?:\W*$| (?:for|in|from|please)\b)|{_SHOWN})"
-    + rf"|.*\b{_THIS} (?:[\w-]+ ){{0,2}}?{_TEXT}\b.*[?\uff1f]"
+    + rf"|(?=.*\b(?:wrong|correct|right|ok|okay|good|clear|mean|means|sound|sounds|read well)\b)"
+    rf".*\b{_THIS} (?:[\w-]+ ){{0,2}}?{_TEXT}\b.*[?\uff1f]"
 )
 """It asks to work on a text or to write one."""
 _PLAY: Final = pattern(
     r"^\W*(?:(?:please|now|ok|okay|so|then|just|(?:could|can) you|let's)[\s,]+)*"
-    r"(?:(?:pretend|suppose|imagine|assume|say) (?:that )?(?:I(?! should)|im|you|we)\b"
-    r"|pretend to be|role-?play\b|act (?:as|like) "
+    r"(?:(?:(?:pretend|suppose|imagine|assume) (?:that )?(?:I(?! should)|im|you(?! are right)|we)"
+    r"|say I)\b(?!.*!)|pretend to be|role-?play\b|act (?:as|like) (?!if\b)"
     r"|play (?:an?|the|my) (?:\w+ )?(?:role|part|game|character))"
 )
 _REPORTS: Final = words_of(
@@ -128,6 +129,12 @@ _BARE_FICTION: Final = pattern(
 )
 """A request for a story that says nothing of whom it is for."""
 
+_LASTS: Final = pattern(r"\b(?:from now on|always|immer|toujours|siempre|every time)\b")
+_IS_VALUE: Final = re.compile(r"\s*(?:\S+@\S+|\w+://|[A-Z]+-\d)")
+_OF_OTHERS: Final = pattern(
+    rf".*(?:\b(?:{_REPORTS}|sent)\b|'s?\b|\b(?:from|by|of) )|.*\b{_FICTION}\b"
+)
+"""What is not the sender's own: "Tom's mail", "a letter from Ann", a song."""
 _COLON: Final = re.compile(r":[*_]*\s+(?=\S)")
 _OPEN: Final = re.compile(r"[:?][\s*_]*$")
 _HAS_WORD: Final = re.compile(r"\w")
@@ -157,9 +164,10 @@ _RULE: Final = "(?:-{3,}|={3,}|\\*{3,}|_{3,})[ \\t]*"
 _BETWEEN_RULES: Final = re.compile(
     rf"^{_RULE}\n(?:(?!---|===|\*\*\*|___).*\n)+{_RULE}$", re.MULTILINE
 )
+_ASSISTANTS: Final = "claude|chatgpt|gpt|gemini|copilot|siri|alexa|assistant|bot|ai"
 _GREETING: Final = re.compile(
     r"(?:^|(?<=[.:?] ))[ \t]*(?:Dear|Hi|Hello|Hey|Good (?:morning|afternoon|evening))"
-    r" (?!there\b)[\w .'\u2019-]{2,40}[,:]",
+    rf" (?!(?:there|{_ASSISTANTS})\b)[\w .'\u2019-]{{2,40}}[,:]",
     re.MULTILINE | re.IGNORECASE,
 )
 _SIGNATURE: Final = re.compile(
@@ -263,7 +271,7 @@ def _lead_in(plain: str, *, is_before_mark: bool) -> tuple[int, int]:
         if not sentence:
             continue
         colon = _COLON.search(sentence[:_LONGEST_LEAD])
-        if colon and _leads(head := sentence[: colon.end()].strip()):
+        if colon and _leads(head := sentence[: colon.end()].strip()) and _may_be_inline(head):
             is_all = not plain[end:].strip()
             if not is_all or _BARE_FICTION.match(head) or sentence.endswith("?"):
                 return begin, plain.index(sentence, begin) + colon.end()
@@ -271,6 +279,12 @@ def _lead_in(plain: str, *, is_before_mark: bool) -> tuple[int, int]:
             return begin, end
         last = begin, end
     return last if is_before_mark and _opens(plain[slice(*last)]) else (len(plain), len(plain))
+
+
+def _may_be_inline(head: str) -> bool:
+    """Return whether a text may follow in the line; "Email: a@b.example" has a value there."""
+    is_asked = _REQUEST.match(head) or _PLAY.match(head)
+    return bool(is_asked or _OF_OTHERS.match(head))
 
 
 def _opens(sentence: str) -> bool:
@@ -283,11 +297,13 @@ def _may_follow(lead: str, rest: str) -> bool:
     if not rest.strip():
         return True
     is_value = _ANNOUNCED.match(lead) and len(rest.split(maxsplit=_LEAST_WORDS)) < _LEAST_WORDS
-    return not (is_value or _FENCE.match(rest))
+    return not (is_value or _FENCE.match(rest) or _IS_VALUE.match(rest))
 
 
 def _leads(sentence: str) -> bool:
     """Return whether a sentence asks to work on a text, announces one, or begins a play."""
-    return len(sentence) <= _LONGEST_LEAD and any(
-        lead.match(sentence) for lead in (_REQUEST, _PLAY, _ANNOUNCED)
+    return (
+        len(sentence) <= _LONGEST_LEAD
+        and not _LASTS.search(sentence)
+        and any(lead.match(sentence) for lead in (_REQUEST, _PLAY, _ANNOUNCED))
     )

@@ -367,6 +367,23 @@ def test_the_environment_names_the_agent_and_the_root_and_options_come_first(
     assert "ann's" in capsys.readouterr().out
 
 
+def test_a_new_file_is_of_the_environments_agent_and_an_old_one_of_its_own(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "mine.db")
+    monkeypatch.setenv("AGENT_MEMORY_AGENT", "bob")
+    assert cli("--db", path, "store", "a walnut").code == 0
+    monkeypatch.setenv("AGENT_MEMORY_AGENT", "eve")
+    assert "a walnut" in cli("--db", path, "recent").out
+    assert cli("--db", path, "info", "--json").data["agent_id"] == "bob"
+
+
+def test_a_setting_that_does_not_exist_leaves_no_empty_agent(cli: Cli, root: Path) -> None:
+    refused = cli("--agent", "new", "configure", "nope", "3")
+    assert (refused.code, "no setting" in refused.err) == (4, True)
+    assert not (root / "new").exists()
+
+
 def test_db_names_a_file_anywhere(cli: Cli, root: Path, tmp_path: Path) -> None:
     path = str(tmp_path / "mine.db")
     assert cli("--db", path, "--agent", "bob", "store", "a walnut").code == 0

@@ -229,7 +229,8 @@ def test_a_list_that_is_cut_says_so(cli: Cli, root: Path) -> None:
     assert cli("recent", "-n", "5", "--offset", "1").err == ""
     assert cli("recent").err == ""
     assert cli("search", "walnut", "-n", "2").err == "note: 4 more: a larger -n shows them\n"
-    assert cli("search", "walnut", "-n", "2", "--no-weak").err.startswith("note: 4 more")
+    assert cli("search", "walnut", "-n", "2", "--no-weak").err == ""  # the others may be weak
+    assert cli("search", "walnut 1").err == ""  # fewer than may be shown: nothing was cut
     assert cli("search", "walnut", "-n", "6").err == ""
     store(root, *({"content": item["content"]} for item in items))
     for words, count in ((["history"], 9), (["duplicates"], 3)):

@@ -116,7 +116,7 @@ def test_an_update_takes_its_text_from_stdin_too(cli: Cli, root: Path) -> None:
         (["x", "--kind", "nonsense"], b"", 2, "learning"),
         (["x", "--timestamp", "some day"], b"", 2, "2026-01-28"),
         (["x", "--metadata", "[1]"], b"", 2, "JSON object"),
-        (["x", "--metadata", "{bad"], b"", 2, "the value {bad is not JSON"),
+        (["x", "--metadata", "{bad"], b"", 2, "the value is not JSON"),
         (["x", "--metadata", '{"a": NaN}'], b"", 4, "nan"),
         (["x", "--metadata", '{"a": 1, "a": 2}'], b"", 2, "the key 'a' occurs twice"),
         (["x", "--metadata", '{"b": {"a": 1, "a": 2}}'], b"", 2, "the key 'a' occurs twice"),
@@ -243,7 +243,7 @@ def test_a_load_of_nothing_stores_nothing(cli: Cli) -> None:
 def test_a_long_load_into_a_pipe_prints_no_progress_bar(cli: Cli) -> None:
     given = lines(*({"content": f"memory {n}"} for n in range(2500)))
     done = cli("store", "--jsonl", "-", input=given)
-    assert (done.code, done.out, done.err) == (0, "stored 2500 memories\n", "")
+    assert (done.code, done.out, done.err) == (0, "stored 2,500 memories\n", "")
 
 
 # update -----------------------------------------------------------------------------------------

@@ -39,6 +39,8 @@ def kept(asked: str, reply: str, name: str | None = None) -> list[str]:
         ("So you live in Zurich.", "exactly"),
         ("Should I use tabs or spaces?", "spaces please"),
         ("Klein or Osei?", "the second one"),
+        ("Can you drive?", "I can't."),
+        ("Do you eat meat?", "God no"),
         ("What's your budget?", "900 euros. Not a cent more."),
         ("Wo wohnst du?", "Bergen"),
         ("Where would you like to go?", "Lisbon"),
@@ -67,6 +69,7 @@ def test_an_answer_is_kept_behind_its_question(asked: str, reply: str) -> None:
         ("Who's your manager?", "why do you ask?"),
         ("Which one do you prefer?", "the first"),
         ("What's your name?", "ok"),
+        ("What is your name?", "Guess"),
         ("You should restart it.", "yes"),
         ("What should I do next?", "run the tests"),
     ],
@@ -98,6 +101,8 @@ def test_what_says_enough_needs_no_question(asked: str, reply: str, facts: list[
 def test_only_the_questions_at_the_end_of_a_message_are_kept() -> None:
     asked = "Hi! How are you? What is your name? And how old are you?"
     assert kept(asked, "Ann, 34") == ["What is your name? And how old are you? Ann, 34"]
+    asked = "1. How old are you?\n2. Do you smoke?"
+    assert kept(asked, "40\nno") == ["How old are you? Do you smoke? 40, no"]
     asked = "Which city do you live in? I need it for the weather."
     assert kept(asked, "Bergen") == ["Which city do you live in? Bergen"]
     assert kept(f"{'So ' * 70}where do you live?", "Bergen") == []

@@ -36,13 +36,13 @@ _NONE: Final = words_of("none nothing nobody neither nowhere")
 _YES: Final = words_of(
     "yes yeah yep yup yea correct right exactly indeed absolutely definitely sure"
 )
-_NO: Final = words_of("no nope nah never")
+_NO: Final = any_of("(?:god |hell )?no|nope|nah|never")
 _HOW_FAR: Final = any_of(
     r"""
     of course|not (?:yet|really|any ?more|often|at all|always)|at all|of (?:those|them)
     all the time|sometimes|always|often|rarely|occasionally|a lot|a bit|actually
     (?:(?:I|we|he|she|it|they) )?(?:am|are|is|do|does|did|have|has|had|was|were|can)(?: not|n't)?
-    (?:I'm|he's|she's|it's|we're|they're) not
+    (?:I'm|he's|she's|it's|we're|they're) not|(?:I|we|he|she|it|they) (?:can't|cannot|won't)
     """
 )
 _IS_POLITE: Final = pattern(rf"\W*(?:{_POLITE}\b\W*)+")
@@ -66,7 +66,7 @@ _UNKNOWN: Final = any_of(
     (?:it's )?(?:up to you|your (?:choice|call))|you (?:tell|choose|decide|pick)|surprise me
     any(?:thing|where|one|way)?(?= is| will|'s|\W*$)|whatever|never ?mind|none of your
     skip|pass|later|not now|why|what|who|how|huh|stop|cancel|quit|n/?a|let me|wait|hold on
-    one (?:sec|moment|minute)|hi|hello|hey|bye
+    one (?:sec|moment|minute)|hi|hello|hey|bye|guess|weiß nicht|keine Ahnung|je ne sais pas|no sé
     """
 )
 _EVADES: Final = pattern(rf"\W*(?:(?:{_POLITE}|{_YES}|{_NO}|sorry|honestly)\W+)*{_UNKNOWN}\b")
@@ -74,6 +74,7 @@ _EVADES: Final = pattern(rf"\W*(?:(?:{_POLITE}|{_YES}|{_NO}|sorry|honestly)\W+)*
 
 # Questions ----------------------------------------------------------------------------------
 
+_IS_NUMBER: Final = re.compile(r"\d+[.)]")
 _OFFERS_SEVERAL: Final = pattern(r"\bor\b")
 _IS_OF_SOMEBODY: Final = pattern(
     r"(?:.*[\s,;:])?(?:(?:do|are|were|can) you|have you (?:ever|got|had|been|lived|worked|always)"
@@ -92,7 +93,7 @@ _IS_AT_HAND: Final = pattern(
 """Words of a question about what is being done: "Do you see it now?"."""
 _OF_SERVICE: Final = pattern(
     r"\b(?:(?:can|may|could|shall|should) I (?:help|assist|do|get)|(?:help|assist) you|else"
-    r"|how (?:are|have) you|(?:do|did) you (?:think|mean|say|see)|sounds?|make sense"
+    r"|of service|how (?:are|have) you|(?:do|did) you (?:think|mean|say|see)|sounds?|make sense"
     r"|what(?:'s| is) (?:up|going on)|on your mind|happened|happening"
     r"|how (?:is|was|did|does|do) (?:it|this|that|you feel))\b"
 )
@@ -106,7 +107,7 @@ _ANSWERED: Final = re.compile(
 _SAYS_YES: Final = pattern(r"\W*(?:yes|yeah|yep|yup|I do|I am)\b\W*")
 _SAYS_NO: Final = pattern(r"\W*(?:no|nope|nah|never|I don't|I'm not)\b\W*")
 _LEAD_OF_VALUE: Final = pattern(r"^(?:it's |it is )?(?:in |at |for )?")
-_PLACE: Final = "(?:city|town|country|place)"
+_PLACE: Final = "(?:city|town|place)"
 _WHETHER: Final = (
     (pattern(r"do you (?P<what>.+)"), "I", "I don't"),
     (pattern(r"are you (?P<what>.+)"), "I am", "I am not"),
@@ -160,6 +161,7 @@ def _question_of(asked: str) -> str:
     One sentence may follow them: "Which city? I need it for the weather."
     """
     parts = [part.strip("*_ ") for part in sentences(asked[-_ENDING:])]
+    parts = [part for part in parts if not _IS_NUMBER.fullmatch(part)]  # of a list
     if len(parts) > 1 and not _is_question(parts[-1]):
         del parts[-1]
     asks = [*takewhile(_is_question, reversed(parts))][::-1]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.changes import NO
-from agent_memory.extraction.rules.corrections import is_correction
+from agent_memory.extraction.rules.corrections import is_correction, serves
 from agent_memory.text.phrases import any_of, pattern, words_of
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_asking
@@ -95,6 +95,7 @@ _IS_NOT: Final = r"(?:'s not|s not| is not| isn't| was not| wasn't)"
 _SO: Final = r"(?:quite|really|exactly|entirely|all|at all|true|right|correct|mine|me|it|so)"
 _OPENING: Final = r"\W*(?:(?:sorry|wait|actually|hm+|um|uh|oh|ah|well|please)\b\W*)*"
 _FALSE: Final = "(?:wrong|incorrect|false|untrue|falsch|faux)"
+_ITS_END: Final = r"(?=\W*$| (?:that|this|it|any|an?|for|you to)\b)"
 _DENIES: Final = pattern(
     _OPENING
     + any_of(
@@ -107,7 +108,7 @@ _DENIES: Final = pattern(
         (?:please )?(?:cancel|undo|delete|remove) (?:{_THAT}|the (?:booking|reservation|order))\b
         {_THAT}{_IS_NOT} (?:what|who|where|when|my)\b
         you(?:'re| are) (?:wrong|mistaken)\b
-        I (?:never|didn't|did not) (?:asked?|said|say|want(?:ed)?|order(?:ed)?|mean|meant)\b
+        I (?:never|didn't|did not) (?:asked?|said|say|want(?:ed)?|order(?:ed)?|mean|meant){_ITS_END}
         das stimmt nicht|stimmt nicht
         """
     )
@@ -119,7 +120,11 @@ _DENIES_NOTHING: Final = pattern(
         problem|worries|thanks?\b|thank you|thx|danke|merci|need\b|rush\b|idea\b|more\b|nothing
         (?:that|this|it|all|everything)(?:'s|s| is)? (?:all|fine|ok|okay|good|great|perfect|right)
         (?:that|it)(?:'s|s| is) (?:it|correct|everything|enough|clear)|I(?:'m| am) (?:good|fine|ok)
-        go ahead|keep (?:it|that)|perfect|great|good|you(?:'re| are) right
+        (?:I )?(?:don't|do not) (?:need|have|want|think)|I have no\b|I like\b
+        I(?:'m| am) (?:all|happy)|all (?:good|set)|just that|continue|go ahead|perfect|great|good
+        (?:(?:it|that|this) )?(?:looks?|sounds?|works?|suits?)\b|(?:leave|keep) (?:it|that)|next\b
+        not (?:for now|at the moment)|way\b|really\b|you(?:'re| are) right|gracias|alles gut|passt
+        c'est (?:bon|parfait)
         """
     )
     + r")"
@@ -162,13 +167,14 @@ def denial_of(
     if not (claims and (is_denied or is_correction(reply))):
         return None
     last = next(reversed(sentences(message)), "")
-    is_asked = is_asking(last) and not _ASKS_WHETHER_SO.fullmatch(last)
+    is_asked = (is_asking(last) or serves(last)) and not _ASKS_WHETHER_SO.fullmatch(last)
     if is_asked and (begins is None or (begins["no"] and not _denies(reply[begins.end() :]))):
         return None
     words, *rest = sentences(reply)
     if stands_alone(words):
-        return Denial("", reply)
-    if _NAMES_NOTHING.fullmatch(words) and rest:
+        # Of several claims, what is said denies one at most.
+        return Denial("" if len(claims) == 1 else " ".join(claims), reply)
+    if _NAMES_NOTHING.fullmatch(words) and rest and not is_asking(rest[0]):
         if stands_alone(rest[0]):
             return Denial("", "\n".join(rest))
         words = f"{words} {rest.pop(0)}"  # "No. That's my old one."

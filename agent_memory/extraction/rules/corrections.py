@@ -17,6 +17,7 @@ from agent_memory.text.sentences import sentence_spans, sentences
 from agent_memory.text.speech_acts import (
     is_asking,
     is_bare_name,
+    is_denied,
     is_order,
     is_small_talk,
     without_request,
@@ -94,6 +95,7 @@ _IS_NO_THING: Final = pattern(
         "a an the it that this so sure yet really now today only just much me you us them very too"
         " here there any quite exactly again always all both either good bad right wrong never well"
         " maybe nothing something anything nobody somebody everything otherwise really yesterday"
+        " sir madam ma'am man dude"
     )
 )
 _THING: Final = re.compile(r"[a-z]{4,}")
@@ -138,6 +140,11 @@ def is_correction(text: str) -> bool:
         return False
     is_certain = correction.is_meant or correction.gone != ""
     return is_certain or value_of(correction.value).is_closed
+
+
+def serves(text: str) -> bool:
+    """Return whether an assistant offers more, whatever was said: "Let me know if …"."""
+    return _SERVES.search(text) is not None
 
 
 def is_instead(text: str) -> bool:
@@ -215,8 +222,11 @@ def _made(part: str, earlier: str, between: Sequence[str], names: Collection[str
     if len(known) != 1:
         return None
     (sentence, match), value = known[0], correction.value
-    is_answer = not correction.is_meant and any(map(_asks, between))
-    if is_answer or is_asking(sentence) or _is_mentioned(correction, sentence, between):
+    later = bare[bare.index(sentence) + 1 :]
+    is_answer = any(map(is_asking, later)) or (not correction.is_meant and any(map(_asks, between)))
+    # "I don't live in Graz. No, Linz." says where, and corrects nothing.
+    is_stated = not (is_asking(sentence) or is_denied(sentence))
+    if is_answer or not is_stated or _is_mentioned(correction, sentence, between):
         return None
     if not value_of(value).has_all_of(value_of(match[0])) or _is_same(value, match[0]):
         return None  # the year would be lost, or nothing is new

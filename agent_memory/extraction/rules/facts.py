@@ -193,12 +193,18 @@ def _without_quotations(message: Message, place: int, text: str) -> tuple[str, l
             own.append(part)
         elif part.is_fiction:
             continue
+        elif is_request_to_remember(part.lead):
+            own.append(f"{part.lead}\n{_unmarked(part.text)}")
         elif any(_worth(sentence, MessageRole.USER) for sentence in sentences(part.text)):
             pieces = part.written(_LONGEST)
             quoted += [_fact(message, place, piece, _OF_OTHERS) for piece in pieces]
         elif not part.lead.endswith(":"):
             own.append(part.lead)
     return "\n".join(own), quoted
+
+
+def _unmarked(text: str) -> str:
+    return re.sub(r"^[ \t]*(?:>[ \t]*|\"|-{3,}[ \t]*$)|\"$", "", text, flags=re.MULTILINE).strip()
 
 
 def _is_program(sentence: str, lead: str) -> bool:

@@ -87,6 +87,8 @@ class Importer:
         self._left_out: set[str] = set()
         self._had_history: set[str] = set()
         self._ids: dict[str, str] = {}
+        self._rejected: set[str] | None = None
+        self._new_rejections = 0
         self._next_page: Callable[[], Sequence[StagedEntry] | None] = lambda: None
         self._unwritten: dict[str, dict[str, Any]] = {}
         self._fingerprints: list[tuple[int, int]] = []
@@ -129,7 +131,8 @@ class Importer:
             done += len(page)
             yield done
         self._finish()
-        yield done
+        if not done:
+            yield 0
 
     def raise_refusal(self) -> None:
         """Raise the error for the first memory that was refused: then nothing is imported."""
@@ -172,13 +175,14 @@ class Importer:
         return entered_at
 
     def _rejections(self, page: Sequence[StagedEntry]) -> None:
-        stored = {rejection.words_hash for rejection in self._engine.rejections.all()}
-        new = [entry for entry in page if entry.values["words_hash"] not in stored]
-        if new:
-            self.plan.notes.append(f"{len(new):,} rejections imported: see `reject --list`")
-        if not self._dry_run:
-            for entry in new:
-                self._engine.rejections.put(entry.values)
+        if self._rejected is None:
+            self._rejected = {each.words_hash for each in self._engine.rejections.all()}
+        for entry in page:
+            if entry.values["words_hash"] not in self._rejected:
+                self._rejected.add(entry.values["words_hash"])
+                self._new_rejections += 1
+                if not self._dry_run:
+                    self._engine.rejections.put(entry.values)
 
     # The graph --------------------------------------------------------------------------------
 
@@ -418,6 +422,9 @@ class Importer:
     def _finish(self) -> None:
         self._of_agent.finish(has_model=self._model is not None)
         self.plan.notes += self._of_graph.finish()
+        if count := self._new_rejections:
+            noun = "rejection" if count == 1 else "rejections"
+            self.plan.notes.append(f"{count:,} {noun} imported: see `reject --list`")
         if self._dry_run:
             return
         if self._stray_vectors:

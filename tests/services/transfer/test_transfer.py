@@ -357,3 +357,18 @@ def test_memories_that_were_replaced_are_embedded_again(
         assert moved.import_(path, on_conflict="replace").changed == 1
         assert moved.search("which pet animals live here?", limit=1)[0].memory.id == "m3"
         assert moved.info().pending_embeddings == 0
+
+
+def test_rejections_of_a_file_are_one_note_however_many(tmp_path: Path) -> None:
+    with AgentMemory("full", root=tmp_path, embedder="none") as full:
+        for number in range(400):
+            full.reject(f"walnut {number}")
+        full.export(tmp_path / "full.jsonl", format="store")
+    with AgentMemory("copy", root=tmp_path, embedder="none") as copy:
+        report = copy.import_(tmp_path / "full.jsonl")
+        assert [note for note in report.notes if "rejection" in note] == [
+            "400 rejections imported: see `reject --list`"
+        ]
+        assert len(copy.rejections()) == 400
+        again = copy.import_(tmp_path / "full.jsonl")
+        assert [note for note in again.notes if "rejection" in note] == []
