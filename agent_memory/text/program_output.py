@@ -45,7 +45,7 @@ _SURE: Final = _lines(
     r'File "[^"\n]{1,300}", line \d+(?:, in .*)?'
     r"(?:\n(?:[ \t]+(?!File \")\S.*"
     rf"|(?!{_ERROR}|File \").+(?=\n(?:[ ~^]+\n)?(?:File \"|{_ERROR}(?:\n|\Z)))))?",
-    r"at (?:async )?[^\s()](?:[^()\n]{0,200}\S)?\([^()\n]{0,200}(?::\d+(?::\d+)?|Native Method)\)",
+    r"at (?:async )?[^\s()][^()\n]{0,200}\((?:[^()\s]{0,200}:\d+(?::\d+)?|Native Method)\)",
     r"at (?:async )?\S{0,100}[/.]\S{1,100}:\d+:\d+",
     r"(?:Uncaught |Unhandled )?Error: .*(?=\n[ \t]*at \S)",
     r'Exception in thread "[^"\n]{1,100}" .*|Caused by: (?:\w{1,60}\.){1,9}[A-Z]\w*(?:: .*)?',
@@ -77,7 +77,7 @@ _SURE: Final = _lines(
     r"Changes (?:not staged for commit|to be committed):",
     r"\(use \"git .*\)|commit [0-9a-f]{40}(?: \(.*\))?",
     # Logs
-    rf"{_TIME}(?:[ \t]+{_MARK}){{0,4}}[ \t]+\W?{_LEVEL}\b.*",
+    rf"(?=.{{0,20}}:\d\d:\d\d){_TIME}(?:[ \t]+{_MARK}){{0,4}}[ \t]+\W?{_LEVEL}\b.*",
     r"(?:[A-Z][a-z]{2}) +\d{1,2} \d\d:\d\d:\d\d \S{1,100} [\w./-]{1,100}(?:\[\d+\])?: .*",
     r"time=\S+ level=\w+ .*|level=\w+ (?:ts|time|msg)=.*",
     r"\S{1,60} - \S{1,60} \[\d\d/\w{3}/\d{4}:.*|HTTP/\d(?:\.\d)? \d{3}(?: [A-Z][A-Za-z ]{0,40})?",

@@ -132,7 +132,8 @@ _BARE_FICTION: Final = pattern(
 _LASTS: Final = pattern(r"\b(?:from now on|always|immer|toujours|siempre|every time)\b")
 _IS_VALUE: Final = re.compile(r"\s*(?:\S+@\S+|\w+://|[A-Z]+-\d)")
 _OF_OTHERS: Final = pattern(
-    rf".*(?:\b(?:{_REPORTS}|sent)\b|'s?\b|\b(?:from|by|of) )|.*\b{_FICTION}\b"
+    rf".*(?:\b(?:{_REPORTS}|sent)\b|'s?\b|\b(?:from|by|of) )"
+    rf"|.*\b(?:an?|the|this|following) (?:\w+ )?{_FICTION}\b"
 )
 """What is not the sender's own: "Tom's mail", "a letter from Ann", a song."""
 _COLON: Final = re.compile(r":[*_]*\s+(?=\S)")
