@@ -21,6 +21,8 @@ def pattern(text: str) -> re.Pattern[str]:
     return re.compile(text.replace("'", "['\u2019]"), re.IGNORECASE)
 
 
+ASSISTANTS: Final = words_of("claude chatgpt gpt siri alexa gemini copilot google cortana")
+"""How people call an assistant."""
 POINTING: Final = words_of("it this that these those them here above below again")
 HAVE_A: Final = (
     "have (?:fun|an? (?:look|go|try|seat|think|chat|talk|rest|break|day|good|great|nice|safe|lovely"

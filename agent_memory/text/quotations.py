@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from agent_memory.text.phrases import any_of, pattern, words_of
+from agent_memory.text.phrases import ASSISTANTS, any_of, pattern, words_of
 from agent_memory.text.sentences import fitting, sentence_spans
 
 _LONGEST_LEAD: Final = 200
@@ -165,10 +165,9 @@ _RULE: Final = "(?:-{3,}|={3,}|\\*{3,}|_{3,})[ \\t]*"
 _BETWEEN_RULES: Final = re.compile(
     rf"^{_RULE}\n(?:(?!---|===|\*\*\*|___).*\n)+{_RULE}$", re.MULTILINE
 )
-_ASSISTANTS: Final = "claude|chatgpt|gpt|gemini|copilot|siri|alexa|assistant|bot|ai"
 _GREETING: Final = re.compile(
     r"(?:^|(?<=[.:?] ))[ \t]*(?:Dear|Hi|Hello|Hey|Good (?:morning|afternoon|evening))"
-    rf" (?!(?:there|{_ASSISTANTS})\b)[\w .'\u2019-]{{2,40}}[,:]",
+    rf" (?!(?:there|assistant|bot|ai|{ASSISTANTS})\b)[\w .'\u2019-]{{2,40}}[,:]",
     re.MULTILINE | re.IGNORECASE,
 )
 _SIGNATURE: Final = re.compile(

@@ -89,6 +89,7 @@ def test_what_a_user_denies_at_once_is_not_kept(claim: str, reply: str) -> None:
         (BOOKED, "That's wrong. I live in Bergen.", ["I live in Bergen."]),
         (f"{SAVED} Shall I tell Ben?", "no, that's wrong", [f"{SAVED} no, that's wrong"]),
         (f"{SAVED} {BOOKED}", "that's wrong", [f"{SAVED} {BOOKED} that's wrong"]),
+        (BOOKED, "No, I live in Bergen.", [BOOKED, "No, I live in Bergen."]),
         ("Your flight is on May 3.", "No, my flight is on May 4.", ["No, my flight is on May 4."]),
     ],
 )

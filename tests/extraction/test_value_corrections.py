@@ -61,52 +61,43 @@ def test_a_bare_value_corrects_what_was_said_just_before(
 
 
 @pytest.mark.parametrize(
-    "reply",
+    ("stated", "reply"),
     [
-        "Sorry, I'm late.",
-        "No wait, let me think.",
-        "Actually, Tuesday works too",
-        "Wait, what about Tuesday?",
-        "Wait, Tuesday?",
-        "Oh, Tuesday.",
-        "Oh no, it's 4pm!",
-        "wait, it's 4pm",
-        "wait, 5 minutes",
-        "Sorry, one second.",
-        "Sorry, Tuesday was awful.",
-        "No, thanks.",
-        "no, 2 people",
-        "no, it's ok",
-        "actually 3pm",
-        "No, not Monday.",
-        "Sorry, not today.",
-        "Tuesday, not before noon.",
-        "Ben, not Monday please",
-        "Maybe, not sure.",
-        "no wait, May",
-        "No, May 5.",
+        (DENTIST, "Sorry, I'm late."),
+        (DENTIST, "No wait, let me think."),
+        (DENTIST, "Actually, Tuesday works too"),
+        (DENTIST, "Wait, what about Tuesday?"),
+        (DENTIST, "Wait, Tuesday?"),
+        (DENTIST, "Oh, Tuesday."),
+        (DENTIST, "Oh no, it's 4pm!"),
+        (DENTIST, "wait, it's 4pm"),
+        (DENTIST, "wait, 5 minutes"),
+        (DENTIST, "Sorry, one second."),
+        (DENTIST, "Sorry, Tuesday was awful."),
+        (DENTIST, "No, thanks."),
+        (DENTIST, "no, 2 people"),
+        (DENTIST, "no, it's ok"),
+        (DENTIST, "actually 3pm"),
+        (DENTIST, "No, not Monday."),
+        (DENTIST, "Sorry, not today."),
+        (DENTIST, "Tuesday, not before noon."),
+        (DENTIST, "Ben, not Monday please"),
+        (DENTIST, "Maybe, not sure."),
+        (DENTIST, "no wait, May"),
+        (DENTIST, "No, May 5."),
+        (SON, "Sorry, Ben."),
+        (SON, "No, Claude."),
+        (SON, "No wait, Alexa"),
+        (SON, "No, Thanks"),
+        (SON, "no, Never"),
+        (SON, "Actually, Lego"),
+        (SON, "No, I meant well."),
+        (SON, "no sorry, amoxicillin"),
+        (SON, "coffee, not tea"),
     ],
 )
-def test_an_innocent_reply_corrects_no_time(reply: str) -> None:
-    assert not any(fact.startswith("No, my") for fact in kept(f"U: {DENTIST}", f"U: {reply}"))
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        "Sorry, Ben.",
-        "No, Claude.",
-        "No wait, Alexa",
-        "No, Thanks",
-        "no, Never",
-        "Actually, Lego",
-        "No, I meant well.",
-        "no sorry, amoxicillin",
-        "coffee, not tea",
-    ],
-)
-def test_an_innocent_reply_corrects_no_name(reply: str) -> None:
-    assert not any(fact.startswith("No, my") for fact in kept(f"U: {SON}", f"U: {reply}"))
+def test_an_innocent_reply_corrects_nothing(stated: str, reply: str) -> None:
+    assert not any(fact.startswith("No, my") for fact in kept(f"U: {stated}", f"U: {reply}"))
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.changes import NO
-from agent_memory.extraction.rules.corrections import is_correction, serves
+from agent_memory.extraction.rules.corrections import is_correction, offers_help
 from agent_memory.text.phrases import any_of, pattern, words_of
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_asking
+from agent_memory.text.stems import stems
 
 # Guesses ------------------------------------------------------------------------------------
 
@@ -167,13 +168,14 @@ def denial_of(
     if not (claims and (is_denied or is_correction(reply))):
         return None
     last = next(reversed(sentences(message)), "")
-    is_asked = (is_asking(last) or serves(last)) and not _ASKS_WHETHER_SO.fullmatch(last)
+    is_asked = (is_asking(last) or offers_help(last)) and not _ASKS_WHETHER_SO.fullmatch(last)
     if is_asked and (begins is None or (begins["no"] and not _denies(reply[begins.end() :]))):
         return None
     words, *rest = sentences(reply)
     if stands_alone(words):
-        # Of several claims, what is said denies one at most.
-        return Denial("" if len(claims) == 1 else " ".join(claims), reply)
+        # It denies one claim at most, and none that it does not speak of.
+        is_of_claim = len(claims) == 1 and not stems(claims[0]).isdisjoint(stems(words))
+        return Denial("" if is_of_claim else " ".join(claims), reply)
     if _NAMES_NOTHING.fullmatch(words) and rest and not is_asking(rest[0]):
         if stands_alone(rest[0]):
             return Denial("", "\n".join(rest))

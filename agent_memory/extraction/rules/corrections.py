@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.values import DATE, TIME, value_of
-from agent_memory.text.phrases import any_of, pattern, words_of
+from agent_memory.text.phrases import ASSISTANTS, any_of, pattern, words_of
 from agent_memory.text.sentences import sentence_spans, sentences
 from agent_memory.text.speech_acts import (
     is_asking,
@@ -60,7 +60,7 @@ _SAYS_NO: Final = pattern(rf"\b{_NO}\b")
 _SAYS_SORRY: Final = pattern(rf"\b{_SORRY}\b")
 _SAYS_WAIT: Final = pattern(r"\b(?:wait|hang on|hold on|halt)\b")
 _SAYS_NEIN: Final = pattern(r"\W*nein\b")
-_SERVES: Final = pattern(
+_OFFERS_HELP: Final = pattern(
     r"\b(?:anything|something|what) else\b|\b(?:can|may|could) I (?:help|assist)\b"
     r"|\blet me know if\b"
 )
@@ -103,7 +103,7 @@ _ALLERGIC: Final = re.compile(r"(?<=\ballergic to )[a-z]+(?=\W*$)")
 """A thing in lower case that may have been meant otherwise: of an allergy, one is named."""
 _SPELT_ALIKE: Final = 0.7
 """The share of letters that two names have in common, if one may be a slip for the other."""
-_ASSISTANTS: Final = frozenset("claude chatgpt siri alexa gemini copilot google cortana".split())
+_IS_ASSISTANT: Final = pattern(ASSISTANTS)
 _LOWERED: Final = re.compile(
     r"(?:The|My|Our|We|It|This|That|Ich|Wir|Meine?|Unsere?|There|Je|Nous|Mon|Ma|Mes)\b"
 )
@@ -142,9 +142,9 @@ def is_correction(text: str) -> bool:
     return is_certain or value_of(correction.value).is_closed
 
 
-def serves(text: str) -> bool:
+def offers_help(text: str) -> bool:
     """Return whether an assistant offers more, whatever was said: "Let me know if …"."""
-    return _SERVES.search(text) is not None
+    return _OFFERS_HELP.search(text) is not None
 
 
 def is_instead(text: str) -> bool:
@@ -250,7 +250,7 @@ def _is_same(value: str, other: str) -> bool:
 def _asks(text: str) -> bool:
     """Return whether a text asks something that a value may answer."""
     asked = (part for part in sentences(text) if is_asking(part) or is_order(part))
-    return any(not _SERVES.search(part) for part in asked)
+    return any(not offers_help(part) for part in asked)
 
 
 def _is_mentioned(correction: _Correction, sentence: str, between: Sequence[str]) -> bool:
@@ -290,7 +290,7 @@ def _is_name_meant(
 ) -> bool:
     """Return whether a name is surely instead of another, and not whom somebody speaks to."""
     value = correction.value
-    is_called = value.lower() in _ASSISTANTS or value in names
+    is_called = value in names or _IS_ASSISTANT.fullmatch(value)
     is_empty = _IS_NO_THING.fullmatch(value) or (is_small_talk(value) and not is_bare_name(value))
     if is_called or is_empty or not _BEFORE_NAME.search(sentence[: match.start()]):
         return False
