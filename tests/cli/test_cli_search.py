@@ -217,6 +217,15 @@ def test_a_query_comes_on_stdin_too(cli: Cli, root: Path) -> None:
     assert [hit["memory"]["content"] for hit in done["results"]] == ["Ann likes tea"]
 
 
+def test_what_says_the_same_is_not_counted_as_cut(cli: Cli, root: Path) -> None:
+    texts = ("The server runs Debian", "The server runs Debian.", "the server runs debian")
+    store(root, *({"content": text} for text in texts), {"content": "A server monitors Oslo"})
+    done = cli("search", "server", "-n", "2")
+    assert "and 2 more that say the same" in done.out
+    assert done.err == ""
+    assert cli("search", "server", "-n", "1").err.startswith("note: ")
+
+
 def test_a_list_that_is_cut_says_so(cli: Cli, root: Path) -> None:
     """It looked complete. A program gets the number, or whether there are more."""
     items = [{"content": f"walnut {number}", "user_id": "ann"} for number in range(3)]

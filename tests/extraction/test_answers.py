@@ -84,6 +84,7 @@ def test_what_is_being_done_and_no_answer_are_no_facts(asked: str, reply: str) -
         ("Where do you live?", "I live in Bergen now.", ["I live in Bergen now."]),
         ("Do you live in Oslo?", "No, I live in Bergen.", ["No, I live in Bergen."]),
         ("How can I help you today?", "flight to Rome", ["flight to Rome"]),
+        ("And you?", f"{'painting and ' * 10}music", [f"{'painting and ' * 10}music"]),
         (
             "Do you smoke?",
             "No. My wife does though.",

@@ -126,6 +126,10 @@ def test_a_reply_that_only_looks_like_a_denial_is_kept_beside(reply: str) -> Non
     assert kept(BOOKED, reply) == [BOOKED, reply]
 
 
+def test_a_no_to_an_offer_denies_nothing_that_was_claimed_before_it() -> None:
+    assert kept(f"{BOOKED} Let me know if you need a taxi.", "No.") == [BOOKED]
+
+
 def test_only_the_next_turn_denies_a_claim(tmp_path: Path) -> None:
     turns = [
         {"role": "assistant", "content": BOOKED},

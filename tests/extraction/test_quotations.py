@@ -116,6 +116,7 @@ OWN = [
     "Write that down. My birthday is June 9.",
     "Work email: a@b.example. My birthday is June 9.",
     "Ticket: ABC-123. My birthday is June 9.",
+    "Here is the ticket:\nPROJ-12 on the board. My birthday is June 9.",
     "Favourite poem: The Raven. My birthday is June 9.",
     "I want to write a novel. My birthday is June 9.",
     "I'd like to improve my English. My birthday is June 9.",

@@ -212,6 +212,18 @@ def test_servers_of_two_projects_keep_them_apart_and_name_them(root: Path, tmp_p
         assert memory.count() == 1
 
 
+def test_a_file_is_its_own_agents_whatever_the_project(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "mine.db"
+    with AgentMemory.open(path, agent_id="bob", create=True) as memory:
+        memory.store("a walnut")
+    monkeypatch.setenv("AGENT_MEMORY_AGENT", "eve")
+    serve = ["--db", str(path), "mcp", "--project", str(tmp_path)]
+    with RawServer(root, command=[PROGRAM, *serve]) as server:
+        assert server.call("memory_search", query="walnut")["agent"] == "bob"
+
+
 def test_a_project_that_is_no_folder_is_refused(root: Path) -> None:
     serve = ["--root", str(root), "mcp", "--project", "${workspaceFolder}"]
     with RawServer(root, command=[PROGRAM, *serve]) as server:

@@ -227,7 +227,10 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
                 near=[(hit, why) for hit in left_out[:NEAR_MISSES]],
             )
     if result.hits:
-        words = f"only {len(result.hits)} memories match the query, or are next to one that does"
+        count = len(result.hits)
+        words = f"only {count} memories match the query, or are next to one that does"
+        if count == 1:
+            words = "only 1 memory matches the query, or is next to one that does"
         return result._replace(reason="few_matches", explanation=words)
     # A user must not learn whether others have memories.
     if not request.scope.is_narrowing and engine.memories.is_empty():
