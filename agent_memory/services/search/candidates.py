@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agent_memory.models.embedding_traits import DEFAULT_SIMILARITY_FLOOR, MODEL_TRAITS
+from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.times import to_utc
 from agent_memory.services.search.request import OwnWords, SearchRequest
 from agent_memory.services.search.signals import Candidate, CosineScale, QueryProfile, rarity
@@ -18,12 +19,13 @@ from agent_memory.text.dates import Span
 from agent_memory.text.languages import FUNCTION_WORDS
 from agent_memory.text.questions import asks_for_several
 
-MATCHING: Final = 128
-"""The maximum number of memories ranked for their words: the best by FTS5's measure. With 256, no
-corpus had another recall@10 by more than two questions, and a search took half as long again."""
+MATCHING: Final = MAX_SEARCH_LIMIT
+"""The maximum number of memories ranked for their words, the best by FTS5's measure: as many as may
+be asked for. With 256 no corpus had another recall@10 by more than two questions, and a search took
+nearly twice as long."""
 DATED: Final = 50
 """The maximum number of memories ranked for being of a requested time: the newest."""
-SURROUNDED: Final = 32
+SURROUNDED: Final = 24
 """The number of best matches by words whose neighbours become candidates too."""
 SURROUNDED_BY_MEANING: Final = 24
 """The same for the memories whose vectors are nearest."""

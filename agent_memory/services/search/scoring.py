@@ -35,7 +35,7 @@ candidate has: if no memory has more than a word or two of a question, its meani
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from agent_memory.services.search.signals import PIVOT, Candidate, QueryProfile, nearness, rarity
@@ -178,11 +178,8 @@ def _weigh_words(
     counted = zip(times, query.frequencies, strict=True)
     rarities = [count * rarity(frequency, query.corpus_size) for count, frequency in counted]
     texts = {candidate.row_id: (candidate.counts, candidate.length) for candidate in candidates}
-    own = [_bm25(counts, length, rarities) if counts else 0.0 for counts, length in texts.values()]
-    around = [
-        _bm25(counts, length, rarities) if counts else 0.0
-        for counts, length in _texts_around(candidates, texts)
-    ]
+    own = _bm25(texts.values(), rarities)
+    around = _bm25(_texts_around(candidates, texts), rarities)
     of_sessions = _score_sessions(candidates, times)
     # The best of each scores 1.
     best_own, best_around, best_of_session = (
@@ -220,12 +217,13 @@ def _texts_around(candidates: Sequence[Candidate], texts: Mapping[int, Text]) ->
     # fsum: the mean must not depend on the order of the candidates.
     mean = math.fsum([length for _, length in texts.values()]) / len(texts)
     unknown: Text = ({}, mean)
+    text_of = texts.get
     for candidate in candidates:
         counts, length = texts[candidate.row_id]
         merged: dict[int, float] | None = None
         for distance, other in candidate.neighbours.items():
             weight = AROUND_WORDS.get(distance, 0.0)
-            other_counts, other_length = texts.get(other, unknown)
+            other_counts, other_length = text_of(other, unknown)
             length += weight * other_length
             if other_counts:
                 if merged is None:
@@ -257,28 +255,32 @@ def _score_sessions(candidates: Sequence[Candidate], times: Sequence[float]) -> 
         place: times[place] * rarity(count, len(texts)) for place, count in frequencies.items()
     }
     mean = math.fsum(length for _, length in texts.values()) / len(texts) or 1.0
-    return {
-        session: _bm25(counts, length, rarities, SESSION_SATURATION, SESSION_LENGTH, mean)
-        for session, (counts, length) in texts.items()
-        if counts
-    }
+    scores = _bm25(texts.values(), rarities, SESSION_SATURATION, SESSION_LENGTH, mean)
+    return dict(zip(texts, scores, strict=True))
 
 
 def _bm25(
-    counts: Mapping[int, float],
-    length: float,
+    texts: Iterable[Text],
     rarities: Sequence[float] | Mapping[int, float],
     k1: float = BM25_SATURATION,
     b: float = BM25_LENGTH,
     pivot: float = PIVOT,
-) -> float:
-    slowness = k1 * (1 - b + b * length / pivot)
-    if len(counts) == 1:  # as in most texts
-        ((place, count),) = counts.items()
-        return rarities[place] * count / (count + slowness)
-    return math.fsum(
-        [rarities[place] * count / (count + slowness) for place, count in counts.items()]
-    )
+) -> list[float]:
+    """Return the score of each text."""
+    scores: list[float] = []
+    for counts, length in texts:
+        slowness = k1 * (1 - b + b * length / pivot)
+        if len(counts) == 1:  # as in most texts
+            ((place, count),) = counts.items()
+            scores.append(rarities[place] * count / (count + slowness))
+        elif counts:
+            parts = [
+                rarities[place] * count / (count + slowness) for place, count in counts.items()
+            ]
+            scores.append(math.fsum(parts))
+        else:
+            scores.append(0.0)
+    return scores
 
 
 # Meaning ----------------------------------------------------------------------------------------

@@ -68,8 +68,8 @@ _SELECT_BEST: Final = f"""
 SELECT p.seq FROM (
   SELECT p.seq, sum(round(p.rarity * float8 '1e12' * p.count / (p.count
     + float8 '{_K1}' * (float8 '{1 - _B}' + float8 '{_B}' * p.size / %s::float8)))) AS score
-  FROM ({{postings}}) AS p GROUP BY p.seq ORDER BY score DESC, p.seq OFFSET 0) AS p
-{_PASSING.format(columns="1")} ORDER BY p.score DESC, p.seq LIMIT %s"""
+  FROM ({{postings}}) AS p GROUP BY p.seq ORDER BY score DESC, p.seq DESC OFFSET 0) AS p
+{_PASSING.format(columns="1")} ORDER BY p.score DESC, p.seq DESC LIMIT %s"""
 # The newest for each word, so that not all are read.
 _SELECT_NEWEST: Final = f"""
 SELECT n.seq FROM unnest(%s::text[]) AS a (word) CROSS JOIN LATERAL (

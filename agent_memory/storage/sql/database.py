@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from agent_memory.storage.records import Row, Values
+
+Value = TypeVar("Value")
 
 
 class SQLDatabase(Protocol):
@@ -41,6 +43,9 @@ class SQLDatabase(Protocol):
 
     def savepoint(self) -> AbstractContextManager[None]:
         """Let an error in the body undo what the body did, so that the transaction can go on."""
+
+    def once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """Compute a value once per snapshot of this thread's read, and return it."""
 
     def run(self, sql: str, values: Values = ()) -> int:
         """Execute a statement and return the number of rows changed directly, without triggers."""

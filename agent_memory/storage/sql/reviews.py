@@ -154,12 +154,15 @@ class ReviewTable(Table):
         return sorted({memory_id for (memory_id,) in rows})
 
     def newer_of(self, row_ids: Sequence[int]) -> dict[int, int]:
-        # Most stores have no reviews, and this is called for hundreds of rows. By the highest
-        # number, since PostgreSQL looks for any row through the reviews of all agents.
-        if self._db.value("SELECT max(review_id) FROM reviews") is None:
+        # Most stores have no reviews, and a search asks twice, for hundreds of rows.
+        if not self._db.once("has reviews", self._has_reviews):
             return {}
         sql = _SELECT_NEWER.format(among=self._db.AMONG)
         return dict(self._db.rows(sql, (self._db.listed(row_ids),)))
+
+    def _has_reviews(self) -> bool:
+        # By the highest number: PostgreSQL looks for any row through the reviews of all agents.
+        return self._db.value("SELECT max(review_id) FROM reviews") is not None
 
     def replaced_by(self, memory_id: str) -> list[tuple[str, int]]:
         values = (memory_id, _LOOKED_THROUGH, f"%{memory_id}%")

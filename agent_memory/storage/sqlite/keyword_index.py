@@ -56,21 +56,25 @@ WHERE v.term >= p.value AND v.term < p.value || char(0x10FFFF)"""
 _SELECT_CANDIDATES: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ? AND {condition} ORDER BY {order} LIMIT ?"""
+# Of memories that match alike the newest come first: of 120 notes with the same words the oldest
+# hundred were ranked.
+_BEST_FIRST: Final = "bm25(memory_index), i.rowid DESC"
 # The tag is matched in a query of its own: beside the words it would count in the score.
-_SELECT_TAGGED: Final = """
+_SELECT_TAGGED: Final = f"""
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
 WHERE memory_index MATCH ?1 AND +i.rowid IN
   (SELECT rowid FROM memory_index WHERE memory_index MATCH '(' || ?1 || ') AND ' || ?2)
-  AND {condition} ORDER BY bm25(memory_index) LIMIT ?"""
+  AND {{condition}} ORDER BY {_BEST_FIRST} LIMIT ?"""
 # Ordered by ``rank``, or joined with the memories, this takes half as long again.
 _SELECT_BEST_OF_ALL: Final = """
 SELECT rowid FROM memory_index
 WHERE memory_index MATCH ? AND +rowid NOT IN (SELECT seq FROM memories AS m WHERE {condition})
-ORDER BY bm25(memory_index) LIMIT ?"""
+ORDER BY bm25(memory_index), rowid DESC LIMIT ?"""
 # The limit makes SQLite keep the order of the inner query, and read no more memories than needed.
 _SELECT_BEST: Final = """
 SELECT i.rowid FROM
-  (SELECT rowid FROM memory_index WHERE memory_index MATCH ? ORDER BY rank LIMIT -1) AS i
+  (SELECT rowid FROM memory_index WHERE memory_index MATCH ?
+   ORDER BY bm25(memory_index), rowid DESC LIMIT -1) AS i
 CROSS JOIN memories AS m NOT INDEXED ON m.seq = i.rowid WHERE {condition} LIMIT ?"""
 _SELECT_POSTINGS: Final = """
 SELECT i.rowid FROM memory_index AS i JOIN memories AS m NOT INDEXED ON m.seq = i.rowid
@@ -222,17 +226,17 @@ class KeywordIndex(Table):
     def _best_first(self, filters: Filter, most: int, limit: int) -> _MatchQuery:
         """Return the quickest query for the best of ``most`` matches.
 
-        Sorted by FTS5 itself, every match is scored; otherwise only those that pass the condition.
-        If those are many, it is quicker to score all, and to read the best until enough have
-        passed: reading a memory takes longer than scoring it.
+        Only matches that pass the condition are scored. If those are many, it is quicker to score
+        all, and to read the best until enough have passed: reading a memory takes longer than
+        scoring it.
         """
         condition = compiled(filters)
         if not filters.is_narrowing:
             if self._memories.are_fewer(ARCHIVED, than=MANY_ARCHIVED):
                 left_out = ARCHIVED if filters.leaves_out_archived else NOTHING
                 return _MatchQuery(_SELECT_BEST_OF_ALL, compiled(left_out))
-            return _MatchQuery(_SELECT_CANDIDATES.replace("{order}", "i.rank"), condition)
-        by_score = _SELECT_CANDIDATES.replace("{order}", "bm25(memory_index)")
+            return _MatchQuery(_SELECT_BEST, condition)
+        by_score = _SELECT_CANDIDATES.replace("{order}", _BEST_FIRST)
         if tags := tags_of(filters):
             tagged = self._memories.tagged(tags, limit=MANY_TAGGED * most)
             match = match_of_tags(filters) if tagged < MANY_TAGGED * most else ""
