@@ -7,7 +7,6 @@ take a minute, importing what was staged a few seconds.
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -137,7 +136,7 @@ class Staging:
         self._categories = {*MemoryCategory.all_values(), *categories}
         self._session_id = session_id
         self._is_past_memories = False
-        self._seen: dict[str, bytes] = {}
+        self._seen: dict[str, int] = {}
         self._passed_over: Counter[str] = Counter()
         self._generated_ids: dict[str, str | None] = {}  # by the place of a memory without an id
         try:
@@ -354,11 +353,10 @@ class Staging:
         return repairs
 
     def _is_repeated(self, memory_id: str, staged: bytes) -> bool:
-        digest = hashlib.sha256(staged).digest()[:16]
-        earlier = self._seen.setdefault(memory_id, digest)
-        if earlier is digest:
+        if memory_id not in self._seen:
+            self._seen[memory_id] = hash(staged)
             return False
-        if earlier != digest:
+        if self._seen[memory_id] != hash(staged):
             message = "an earlier entry has the same id and different content"
             raise ValidationError.of("id", message, memory_id)
         self.repeated += 1
