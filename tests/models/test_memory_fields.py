@@ -23,7 +23,7 @@ from agent_memory import ValidationError as InvalidInput
 from agent_memory.models.columns import HISTORIC, USAGE, MemoryValues
 from agent_memory.models.memory import MemoryChanges
 from agent_memory.models.memory_fields import MEMORY_FIELDS, SharedFields, fields_beyond, row_of
-from agent_memory.models.portable import PortableMemory, PortableRow, PortableValues
+from agent_memory.models.portable import PortableMemory, PortableValues, portable_row
 from agent_memory.storage.memory_values import column_value
 
 SCHEMA = Path(__file__).parents[2] / "migrations" / "schema.sql"
@@ -244,11 +244,10 @@ ALL_TOLD = {
 def test_a_row_is_read_as_the_columns_hold_a_memory() -> None:
     assert ALL_TOLD.keys() == MEMORY_FIELDS.keys()
     memory = PortableMemory.model_validate(ALL_TOLD)
-    row = vars(PortableRow.model_validate({**ALL_TOLD, "embedding": [1.0]}))
-    held = {name: column_value(getattr(memory, name)) for name in MEMORY_FIELDS}
-    assert row == {**held, "embedding": None}
-    nothing = dict.fromkeys([*MEMORY_FIELDS, "embedding"])
-    assert vars(PortableRow.model_validate({"content": "x"})) == {**nothing, "content": "x"}
+    row = portable_row({**ALL_TOLD, "embedding": [1.0]})
+    assert row == {name: column_value(getattr(memory, name)) for name in MEMORY_FIELDS}
+    assert list(row) == list(MEMORY_FIELDS)
+    assert portable_row({"content": "x", "user_id": None}) == {"content": "x"}
 
 
 @pytest.mark.parametrize(
@@ -269,8 +268,8 @@ def test_a_row_is_read_as_the_columns_hold_a_memory() -> None:
 )
 def test_a_time_is_held_alike_however_a_file_has_it(text: str) -> None:
     memory = PortableMemory.model_validate({"content": "x", "timestamp": text})
-    row = PortableRow.model_validate({"content": "x", "timestamp": text})
-    assert vars(row)["timestamp"] == column_value(vars(memory)["timestamp"])
+    row = portable_row({"content": "x", "timestamp": text})
+    assert row["timestamp"] == column_value(vars(memory)["timestamp"])
 
 
 @pytest.mark.parametrize(
@@ -278,9 +277,11 @@ def test_a_time_is_held_alike_however_a_file_has_it(text: str) -> None:
     [("tags", "red"), ("tags", None), ("version", 0), ("mood", 1), ("content", None)],
 )
 def test_what_a_file_tells_wrongly_is_refused(name: str, value: object) -> None:
-    for model in (PortableMemory, PortableRow):
-        with pytest.raises(ValidationError, match=name):
-            model.model_validate({"content": "x", name: value})
+    fields = {"content": "x", name: value}
+    with pytest.raises(ValidationError, match=name):
+        PortableMemory.model_validate(fields)
+    with pytest.raises(InvalidInput, match=name):
+        portable_row(fields)
 
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -292,8 +293,8 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 @example({"a": 1e-05})
 @example({"a": [1e-07, 1e16, 1e22, 12345678901234567.0]})
 def test_metadata_is_written_as_by_any_other_verb(metadata: dict[str, Any]) -> None:
-    row = PortableRow.model_validate({"content": "x", "metadata": metadata})
-    assert vars(row)["metadata"] == column_value(metadata)
+    row = portable_row({"content": "x", "metadata": metadata})
+    assert row["metadata"] == column_value(metadata)
 
 
 def test_a_format_has_new_fields_behind_those_that_it_had() -> None:

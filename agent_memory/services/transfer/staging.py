@@ -41,13 +41,13 @@ from agent_memory.models.portable import (
     PortableRejection,
     PortableRelationship,
     PortableReview,
-    PortableRow,
     PortableTombstone,
     PortableValues,
     PortableVector,
     Section,
     StagedEntry,
     content_id,
+    portable_row,
 )
 from agent_memory.models.protocols import SecretScanner
 from agent_memory.models.record import Record, validated
@@ -60,7 +60,6 @@ from agent_memory.services.policies.secrets import apply_secret_policy
 
 _MODELS: Final[dict[Section, type[Record]]] = {
     Section.AGENT: PortableAgent,
-    Section.MEMORY: PortableRow,
     Section.SCRATCHPAD: PortableEntry,
     Section.REJECTION: PortableRejection,
     Section.ENTITY: PortableEntity,
@@ -255,7 +254,10 @@ class Staging:
         if fields is None:
             draft.is_left_out = True
             return
-        draft.values = _values_of(validated(_MODELS[entry.section], fields))
+        if entry.section is Section.MEMORY:
+            draft.values = portable_row(fields)
+        else:
+            draft.values = _values_of(validated(_MODELS[entry.section], fields))
         draft.repairs = [*entry.repairs]
 
     def _screen(self, draft: _Draft) -> None:
@@ -387,8 +389,6 @@ def _unwritable(error: OSError) -> StorageError:
 
 def _values_of(record: Record) -> dict[str, Any]:
     """Return the fields of a record that are set, as the columns of a store hold them."""
-    if isinstance(record, PortableRow):
-        return {name: value for name, value in vars(record).items() if value is not None}
     values: dict[str, Any] = {}
     fields_set = record.model_fields_set
     for name, value in vars(record).items():

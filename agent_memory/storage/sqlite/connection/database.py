@@ -45,7 +45,7 @@ from agent_memory.storage.sqlite.connection.opening import (
     refuse_without_space,
     wait_for_locks,
 )
-from agent_memory.storage.sqlite.connection.statements import Statements
+from agent_memory.storage.sqlite.connection.statements import Lent, Statements
 
 _OLDEST_SQLITE: Final = 3_054_000
 
@@ -55,25 +55,6 @@ _FAILURES: Final = (apsw.SQLError, apsw.IOError, apsw.FullError)
 # Connections of a parent process that were in use at the fork. They must outlive this process:
 # closing one would roll back, in their shared state, what the parent is about to commit.
 _parents_connections: Final[list[apsw.Connection]] = []
-
-
-class _Lent:
-    """A connection that is given to the body of a ``with``, whose errors are translated.
-
-    A search has a dozen statements, and a generator takes three times as long for each.
-    """
-
-    __slots__ = ("_connection", "_translated")
-
-    def __init__(self, connection: apsw.Connection, errors: translated) -> None:
-        self._connection = connection
-        self._translated = errors
-
-    def __enter__(self) -> apsw.Connection:
-        return self._connection
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._translated.__exit__(kind, error, trace)
 
 
 class Database(Statements):
@@ -282,9 +263,8 @@ class Database(Statements):
 
     def _statement(self) -> contextlib.AbstractContextManager[apsw.Connection]:
         self._leave_parent_after_fork()
-        if self._inside == threading.get_ident():  # in its transaction, which holds the lock
-            return _Lent(self._connected(), self._translated())
-        return self._single_statement()
+        is_ours = self._inside == threading.get_ident()  # a transaction, which holds the lock
+        return Lent(self._connected(), self._translated()) if is_ours else self._single_statement()
 
     @contextlib.contextmanager
     def _single_statement(self) -> Iterator[apsw.Connection]:
@@ -440,7 +420,6 @@ class Database(Statements):
             return sum(part.stat().st_size for part in parts if part.exists())
 
     def _translated(self) -> translated:
-        """Translate the errors of the body into the library's."""
         return translated(self.path, lambda: self._connection)
 
     def _connected(self) -> apsw.Connection:
