@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, cast, get_args
 
@@ -16,6 +15,7 @@ from agent_memory.models.enums import OnSecret
 from agent_memory.models.reports import (
     ExportReport,
     ImportNote,
+    ImportOptions,
     ImportReport,
     MoveReport,
     OnConflict,
@@ -202,12 +202,19 @@ class TransferVerbs(OpenMemory):
             if not lenient and not dry_run:
                 intake.raise_refusal(place)
             taker = self if dry_run else self._taker()
+            options = ImportOptions(
+                on_conflict=on_conflict,
+                dry_run=dry_run,
+                refuses=not lenient,
+                is_foreign=intake.agent_id not in (None, taker.agent_id),
+                include_erased=include_erased,
+                session_id=taker.session_id,
+            )
             backup = None
-            take_in = partial(taker._take_in, intake, on_conflict, include_erased=include_erased)
-            if not dry_run and taker._replaces(on_conflict, take_in):
+            if not dry_run and taker._replaces(intake, options):
                 backup = taker._store.lifecycle.back_up_before("import")
             try:
-                plan = take_in(dry_run=dry_run, lenient=lenient, tell=tell)
+                plan = taker._take_in(intake, options, tell)
             except (RejectedContent, LimitReached) as error:
                 raise type(error)(f"{place}: {error}", error.errors()) from error
             report = _report(place, chosen.name, intake, plan, dry_run=dry_run, backup=backup)
@@ -301,28 +308,17 @@ class TransferVerbs(OpenMemory):
     def _take_in(
         self,
         intake: Staging,
-        on_conflict: OnConflict,
-        *,
-        include_erased: bool,
-        dry_run: bool,
-        lenient: bool,
+        options: ImportOptions,
         tell: Callable[[int, int], None] = lambda _done, _of: None,
     ) -> Plan:
         return self._store.transfer.import_entries(
-            intake.entries(),
-            on_conflict=on_conflict,
-            dry_run=dry_run,
-            refuses=not lenient,
-            is_foreign=intake.agent_id not in (None, self.agent_id),
-            include_erased=include_erased,
-            session_id=self.session_id,
-            progress=lambda done: tell(done, intake.count),
+            intake.entries(), options, progress=lambda done: tell(done, intake.count)
         )
 
-    def _replaces(self, on_conflict: OnConflict, take_in: Callable[..., Plan]) -> bool:
-        if on_conflict not in ("replace", "newer") or not self._store.count_all():
+    def _replaces(self, intake: Staging, options: ImportOptions) -> bool:
+        if options.on_conflict not in ("replace", "newer") or not self._store.count_all():
             return False
-        plan = take_in(dry_run=True, lenient=True)
+        plan = self._take_in(intake, options._replace(dry_run=True, refuses=False))
         return plan.changed > 0 or bool(plan.settings)
 
 

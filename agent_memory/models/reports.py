@@ -1,7 +1,7 @@
 """The reports of verbs: imports and exports, backups and restores, and erasures."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -53,6 +53,22 @@ class ImportReport(Record):
     notes: list[str] = Field(default_factory=list)
     settings: dict[str, object] = Field(default_factory=dict)
     backup: str | None = None
+
+
+class ImportOptions(NamedTuple):
+    """How an import is done.
+
+    Unless it ``refuses``, a memory that is not admitted is left out and listed in the plan.
+    ``is_foreign`` is whether the file belongs to another agent, ``include_erased`` whether memories
+    that were erased here are imported again. A ``dry_run`` only returns the plan.
+    """
+
+    on_conflict: OnConflict
+    dry_run: bool
+    refuses: bool
+    is_foreign: bool
+    include_erased: bool
+    session_id: str
 
 
 @dataclass(slots=True)

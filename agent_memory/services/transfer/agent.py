@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from agent_memory.models.portable import StagedEntry
-from agent_memory.models.reports import OnConflict, Plan
+from agent_memory.models.reports import ImportOptions, Plan
 from agent_memory.storage.change_records import VECTOR_COLUMNS
 from agent_memory.storage.engine import Engine
 
@@ -16,27 +16,22 @@ _OF_THE_OWNER: Final = frozenset({"sharing", "auto_migrate", "on_secret", "event
 class AgentImporter:
     """Imports one file's data about its agent into one store, after its memories.
 
-    Must run inside a transaction; ``dry_run`` needs only ``read()``. What is done is noted in the
-    ``plan``. ``is_foreign`` is whether the file belongs to another agent, ``was_empty`` whether the
-    store had no memories before.
+    Must run inside a transaction; a dry run needs only ``read()``. What is done is noted in the
+    ``plan``. ``was_empty`` is whether the store had no memories before.
     """
 
     def __init__(
         self,
         engine: Engine,
         plan: Plan,
+        options: ImportOptions,
         *,
-        on_conflict: OnConflict,
-        is_foreign: bool,
         was_empty: bool,
-        dry_run: bool,
     ) -> None:
         self._engine = engine
         self._plan = plan
-        self._on_conflict = on_conflict
-        self._is_foreign = is_foreign
+        self._options = options
         self._was_empty = was_empty
-        self._dry_run = dry_run
         self._agent: dict[str, Any] = {}
         self._categories: set[object] = set()
 
@@ -66,7 +61,7 @@ class AgentImporter:
         own = self._engine.agent.config().model_dump(exclude_unset=True)
         if left_out := [name for name in sorted(config) if self._is_refused(name, config, own)]:
             config = {name: value for name, value in config.items() if name not in left_out}
-            whose = " of another agent" * self._is_foreign
+            whose = " of another agent" * self._options.is_foreign
             self._plan.notes.append(f"settings{whose} skipped: {', '.join(left_out)}")
         taken = self._settings_to_take(config, own)
         categories = {**own, **taken}.get("categories", [])
@@ -74,7 +69,7 @@ class AgentImporter:
             taken["categories"] = [*categories, *new]
             self._plan.notes.append(f"categories of its memories added: {', '.join(new)}")
         self._plan.settings = {k: v for k, v in taken.items() if own.get(k) != v}
-        if taken and not self._dry_run:
+        if taken and not self._options.dry_run:
             self._engine.agent.merge_config(taken)
 
     def _is_new(self, category: str, known: Collection[str]) -> bool:
@@ -90,7 +85,10 @@ class AgentImporter:
             if config:
                 self._plan.notes.append("its settings are not imported: this store has memories")
             return {}
-        is_wanted = (self._was_empty and has_memories) or self._on_conflict in ("replace", "newer")
+        is_wanted = (self._was_empty and has_memories) or self._options.on_conflict in (
+            "replace",
+            "newer",
+        )
         taken = {k: v for k, v in config.items() if is_wanted or k not in own}
         if left := sorted(k for k, v in config.items() if k not in taken and own.get(k) != v):
             note = f"settings already set here are kept: {', '.join(left)}"
@@ -108,7 +106,7 @@ class AgentImporter:
             self._plan.notes.append(f"figures skipped, because this store has its own: {names}")
         elif not self._has_memories:
             self._plan.notes.append(f"figures imported: {names}")
-        if self._was_empty and not self._dry_run:
+        if self._was_empty and not self._options.dry_run:
             self._engine.agent.set_row(figures)
 
     def _is_refused(self, name: str, config: Mapping[str, Any], own: Mapping[str, Any]) -> bool:
@@ -117,7 +115,7 @@ class AgentImporter:
         A file from elsewhere must not start a migration. None may open this store to others, or
         change what is done with secrets: any file can claim to belong to this agent.
         """
-        if self._is_foreign:
+        if self._options.is_foreign:
             return name in _OF_THE_OWNER
         if name == "on_secret":
             return name in own and config[name] != own[name]

@@ -18,7 +18,7 @@ from agent_memory.models.embedding_traits import DEFAULT_VECTOR_WEIGHT
 from agent_memory.models.fields import to_json
 from agent_memory.models.limits import MAX_SCRATCHPAD_SIZE
 from agent_memory.models.portable import Section, StagedEntry
-from agent_memory.models.reports import OnConflict, Plan
+from agent_memory.models.reports import ImportOptions, Plan
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.runtime.side_thread import SideThread
 from agent_memory.services.erasure.tombstones import (
@@ -51,32 +51,25 @@ _LATER: Final = "its clock is ahead: entries added to its scratchpad in the futu
 
 
 class Importer:
-    """One import into one store. Must run inside a transaction; ``dry_run`` needs only ``read()``.
+    """One import into one store. Must run inside a transaction; a dry run needs only ``read()``.
 
     ``side_thread`` computes the fingerprints of memories, and reads the next entries, while the
     database inserts those memories.
-    ``is_foreign`` is whether the file belongs to another agent, ``include_erased`` whether memories
-    that were erased here are imported again.
     """
 
     def __init__(
         self,
         engine: Engine,
         side_thread: SideThread,
+        options: ImportOptions,
         *,
-        on_conflict: OnConflict,
-        dry_run: bool,
-        is_foreign: bool,
-        include_erased: bool,
-        session_id: str,
         now: datetime,
     ) -> None:
+        dry_run = options.dry_run
         self.plan = Plan()
         self._engine = engine
         self._side_thread = side_thread
-        self._on_conflict = on_conflict
-        self._dry_run = dry_run
-        self._session_id = session_id
+        self._options = options
         self._now = now
         self._moment = format_time(now)
         self._admission = Admission(engine, counts=dry_run)
@@ -98,16 +91,8 @@ class Importer:
         self._erased_elsewhere: list[Tombstone] = []
         self._model: EmbeddingModel | None = None
         self._stray_vectors = 0
-        self._include_erased = include_erased
-        self._tombstones = Tombstones(engine, ignored=include_erased)
-        self._of_agent = AgentImporter(
-            engine,
-            self.plan,
-            on_conflict=on_conflict,
-            is_foreign=is_foreign,
-            was_empty=self._was_empty,
-            dry_run=dry_run,
-        )
+        self._tombstones = Tombstones(engine, ignored=options.include_erased)
+        self._of_agent = AgentImporter(engine, self.plan, options, was_empty=self._was_empty)
         self._of_graph = GraphImporter(
             engine, self._admission, self._tombstones, dry_run=dry_run, now=now
         )
@@ -149,7 +134,7 @@ class Importer:
             Section.CHANGE: self._changes,
             Section.TOMBSTONE: self._tombstones_of_file,
         }
-        if not self._dry_run:
+        if not self._options.dry_run:
             takers |= {
                 Section.SCRATCHPAD: self._scratchpad,
                 Section.REVIEW: self._reviews,
@@ -181,7 +166,7 @@ class Importer:
             if entry.values["words_hash"] not in self._rejected:
                 self._rejected.add(entry.values["words_hash"])
                 self._new_rejections += 1
-                if not self._dry_run:
+                if not self._options.dry_run:
                     self._engine.rejections.put(entry.values)
 
     # The graph --------------------------------------------------------------------------------
@@ -268,15 +253,15 @@ class Importer:
         changes = {k: v for k, v in values.items() if not _is_same(k, v, row[k])}
         if not changes:
             self.plan.same += 1
-        elif self._on_conflict == "keep-both":
+        elif self._options.on_conflict == "keep-both":
             self._keep_both(entry)
-        elif self._on_conflict == "replace" or (
-            self._on_conflict == "newer" and _changed_at(entry.values) > row["updated_at"]
+        elif self._options.on_conflict == "replace" or (
+            self._options.on_conflict == "newer" and _changed_at(entry.values) > row["updated_at"]
         ):
             self._admission.refuse_move(row, {**row, **changes})
             self.plan.changed += 1
             self._of_agent.expect(changes.get("category"))
-            if not self._dry_run:
+            if not self._options.dry_run:
                 self._write_new()  # before it in the history too
                 moment = entry.values.get("updated_at", self._moment)
                 self._engine.memory_rows.update(row["id"], changes, updated_at=moment)
@@ -302,12 +287,12 @@ class Importer:
         self.plan.new += 1
         self._of_agent.expect(entry.values.get("category"))
         self._history.expect(entry.values["id"], entry.values.get("user_id"))
-        if self._dry_run:
+        if self._options.dry_run:
             self._new[entry.values["id"]] = 0
             return
         timestamp = entry.values.get("timestamp", self._moment)
         values = {
-            "created_by_session": self._session_id,
+            "created_by_session": self._options.session_id,
             "timestamp": timestamp,
             "updated_at": timestamp,
             **entry.values,
@@ -425,7 +410,7 @@ class Importer:
         if count := self._new_rejections:
             noun = "rejection" if count == 1 else "rejections"
             self.plan.notes.append(f"{count:,} {noun} imported: see `reject --list`")
-        if self._dry_run:
+        if self._options.dry_run:
             return
         if self._stray_vectors:
             note = (
@@ -435,15 +420,15 @@ class Importer:
         self._engine.fingerprints.put(self._fingerprints)
         size = self._engine.agent.config().scratchpad_max_size
         self._engine.scratchpad.evict(max_size=size)
-        self._history.finish(since=self._before, session_id=self._session_id, now=self._now)
+        self._history.finish(since=self._before, session_id=self._options.session_id, now=self._now)
         self._finish_tombstones()
         self._engine.operations.record(
-            "import", since=self._before, session_id=self._session_id, now=self._now
+            "import", since=self._before, session_id=self._options.session_id, now=self._now
         )
 
     def _finish_tombstones(self) -> None:
         """Adopt erasures from elsewhere, and lift those that ``include_erased`` undid."""
-        if self._include_erased:
+        if self._options.include_erased:
             for tombstone in contradicted_tombstones(self._engine):
                 self._engine.tombstones.remove(tombstone.key, tombstone.hash)
         if count := put_in_force(self._engine, self._erased_elsewhere):

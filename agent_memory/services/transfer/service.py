@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_memory.models.portable import StagedEntry
-from agent_memory.models.reports import MoveReport, OnConflict, Plan
+from agent_memory.models.reports import ImportOptions, MoveReport, Plan
 from agent_memory.runtime.side_thread import SideThread
 from agent_memory.services.lifecycle.undo import row_at
 from agent_memory.services.transfer.exporter import Dump
@@ -66,35 +66,17 @@ class TransferService(Service):
     def import_entries(
         self,
         entries: Iterable[StagedEntry],
+        options: ImportOptions,
         *,
-        on_conflict: OnConflict,
-        dry_run: bool,
-        refuses: bool,
-        is_foreign: bool,
-        include_erased: bool,
-        session_id: str,
         progress: Callable[[int], None],
     ) -> Plan:
-        """Import entries, all or none; with ``dry_run`` only return what that would do.
-
-        Unless ``refuses``, a memory that is not admitted is left out and listed in the plan. The
-        same applies to memories that were erased here, unless ``include_erased``.
-        """
-        transaction = self._read() if dry_run else self._unit_of_work.write()
+        """Import entries, all or none."""
+        transaction = self._read() if options.dry_run else self._unit_of_work.write()
         with SideThread() as side_thread, transaction as now:
-            importer = Importer(
-                self._engine,
-                side_thread,
-                on_conflict=on_conflict,
-                dry_run=dry_run,
-                is_foreign=is_foreign,
-                include_erased=include_erased,
-                session_id=session_id,
-                now=now,
-            )
+            importer = Importer(self._engine, side_thread, options, now=now)
             for done in importer.import_entries(entries):
                 progress(done)
-            if refuses and not dry_run:
+            if options.refuses and not options.dry_run:
                 importer.raise_refusal()
         return importer.plan
 
