@@ -45,7 +45,7 @@ from agent_memory.storage.sqlite.connection.opening import (
     refuse_without_space,
     wait_for_locks,
 )
-from agent_memory.storage.sqlite.connection.statements import Lent, Statements
+from agent_memory.storage.sqlite.connection.statements import Statements
 
 _OLDEST_SQLITE: Final = 3_054_000
 
@@ -263,8 +263,10 @@ class Database(Statements):
 
     def _statement(self) -> contextlib.AbstractContextManager[apsw.Connection]:
         self._leave_parent_after_fork()
-        is_ours = self._inside == threading.get_ident()  # a transaction, which holds the lock
-        return Lent(self._connected(), self._translated()) if is_ours else self._single_statement()
+        if self._inside == threading.get_ident():  # in its transaction, which holds the lock
+            self._connected()  # raises if the transaction's body has closed it
+            return self._translated()
+        return self._single_statement()
 
     @contextlib.contextmanager
     def _single_statement(self) -> Iterator[apsw.Connection]:
@@ -298,7 +300,7 @@ class Database(Statements):
         self._leave_parent_after_fork()
         with self._lock, self._translated():
             self._is_closed = True
-            identity = self._file_identity()
+            identity = lost_log.identity(self.path)
             if self._connection is not None and identity[:2] != self._identity[:2]:
                 # Otherwise another file's log would be deleted, or ours would stay.
                 self._leave_lost_file(identity)
@@ -315,7 +317,7 @@ class Database(Statements):
         if self._connection is None:
             return []
         try:
-            return self._file_identity()
+            return lost_log.identity(self.path)
         except OSError:
             return self._identity  # as they were when it was opened
 
@@ -415,11 +417,11 @@ class Database(Statements):
 
     def size(self) -> int:
         """Return the size of the file and its log in bytes."""
-        parts = (self.path, beside(self.path, "-wal"))
         with self._translated():
-            return sum(part.stat().st_size for part in parts if part.exists())
+            return sum(part.stat().st_size for part in self.raw_parts())
 
     def _translated(self) -> translated:
+        """Translate the errors of the body, which is given the connection, into the library's."""
         return translated(self.path, lambda: self._connection)
 
     def _connected(self) -> apsw.Connection:
@@ -448,7 +450,7 @@ class Database(Statements):
             leave_log_on_close(connection, leave=journal_mode.has_log(self.path))
             connection.close()
             raise
-        self._identity = self._file_identity()
+        self._identity = lost_log.identity(self.path)
         self._last_change = lost_log.last_change(self.path)
         self._immutable_stamp = (
             stamp if read_only_media.is_immutable_connection(connection) else None
@@ -456,10 +458,6 @@ class Database(Statements):
         if self._wants_vectors:
             self._vectors_problem = load_sqlite_vec(connection)
         return connection
-
-    def _file_identity(self) -> list[int | None]:
-        """Return the inodes of the file, its log and its shared memory."""
-        return lost_log.identity(self.path)
 
     def _reopen_if_other_file(self) -> None:
         """Reopen if another file has replaced the one that is being read.
@@ -496,7 +494,7 @@ class Database(Statements):
         Otherwise the write would go into a file that nobody can reach any more. Raises
         ``StorageUnavailable`` if there is no file in its place.
         """
-        identity = self._file_identity()
+        identity = lost_log.identity(self.path)
         if identity == self._identity and not self._is_out_of_step():
             return
         if identity[0] is None:

@@ -13,30 +13,10 @@ import apsw
 from agent_memory.models.fields import to_json
 from agent_memory.storage.in_memory import tokenizer
 from agent_memory.storage.records import Row, Values
-from agent_memory.storage.sqlite.connection.error_translation import translated
 from agent_memory.storage.sqlite.connection.introspection import damage
 from agent_memory.text.encoding import decode_text
 
 Value = TypeVar("Value")
-
-
-class Lent:
-    """A connection that is given to the body of a ``with``, whose errors are translated.
-
-    A search has a dozen statements, and a generator takes three times as long for each.
-    """
-
-    __slots__ = ("_connection", "_translated")
-
-    def __init__(self, connection: apsw.Connection, errors: translated) -> None:
-        self._connection = connection
-        self._translated = errors
-
-    def __enter__(self) -> apsw.Connection:
-        return self._connection
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._translated.__exit__(kind, error, trace)
 
 
 class _OfThread(threading.local):
