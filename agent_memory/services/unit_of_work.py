@@ -84,20 +84,22 @@ class UnitOfWork:
         *,
         milliseconds: float,
         now: datetime,
-        found: Mapping[str, int] = MappingProxyType({}),
+        rows_read: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         """Record a search, the accesses of ``accessed`` and the memories that it returned.
 
-        ``now`` is the time of the accesses; ``found`` has the rows of memories by their ids, as far
-        as the search has read them, which saves 80 µs. The counts are pending: a search neither
+        ``now`` is the time of the accesses; ``rows_read`` has the rows of memories by their ids, as
+        far as the search has read them, which saves 80 µs. The counts are pending: a search neither
         waits for a write nor fails if it cannot write.
         """
         if self._engine.read_only:
             return
         # The time of the recall is not ``now``, which the caller of a search may set.
         recalled_at = format_time(self._clock())
-        row_ids = {memory_id: found[memory_id] for memory_id in recalled if memory_id in found}
-        if others := [memory_id for memory_id in recalled if memory_id not in found]:
+        row_ids = {
+            memory_id: rows_read[memory_id] for memory_id in recalled if memory_id in rows_read
+        }
+        if others := [memory_id for memory_id in recalled if memory_id not in rows_read]:
             row_ids |= self._engine.recalls.row_ids_of(others)
         rows_accessed = [row_ids[memory_id] for memory_id in accessed if memory_id in row_ids]
         self._add_pending(

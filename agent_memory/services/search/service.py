@@ -37,7 +37,7 @@ class SearchService:
     def __init__(self, engine: Engine, unit_of_work: UnitOfWork) -> None:
         self._engine = engine
         self._unit_of_work = unit_of_work
-        self._found: dict[str, int] = {}
+        self._rows_read: dict[str, int] = {}
         """The rows of the memories that the last search read, by their ids."""
 
     def search(
@@ -55,7 +55,7 @@ class SearchService:
             return Finds(whole, outcome, memories, reasons)
 
         finds = self._engine.lookup(look)
-        self._found = {memory.id: row_id for row_id, memory in finds.memories.items()}
+        self._rows_read = {memory.id: row_id for row_id, memory in finds.memories.items()}
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
         results: SearchResults = results_of(finds, meaning, _MODELS, milliseconds=milliseconds)
         return results
@@ -102,7 +102,7 @@ class SearchService:
             [hit.memory.id for hit in results],
             milliseconds=results.search_metadata.processing_time_ms,
             now=results.search_metadata.query_time,
-            found=self._found,
+            rows_read=self._rows_read,
         )
 
     def record_recalls(self, memory_ids: Sequence[str]) -> None:
