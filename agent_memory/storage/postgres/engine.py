@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent_memory.errors import AgentNotFound, ConfigurationError, StorageLocked
 from agent_memory.models.agent import CheckReport, ServerInfo
 from agent_memory.models.times import format_time
+from agent_memory.runtime.lazy_parts import parts_made_of
 from agent_memory.storage.engine import Capability
 from agent_memory.storage.postgres import schema
 from agent_memory.storage.postgres.connection import Database
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 
 Value = TypeVar("Value")
+_table: Final = parts_made_of("database", package="agent_memory.storage.postgres")
 
 # Every write changes one of these: the agent's row with nearly every verb (a replica has the same
 # transaction ids), the history with every memory, even if another program wrote it.
@@ -60,6 +61,21 @@ class PostgresEngine:
 
     capabilities = frozenset({Capability.REPAIR})
 
+    # Tables and indexes that few verbs need.
+    memory_rows: MemoryRowTable = _table(".tables.memory_rows:MemoryRowTable")
+    rejections: RejectionTable = _table("..sql.rejections:RejectionTable")
+    tombstones: TombstoneTable = _table("..sql.tombstones:TombstoneTable")
+    reviews: ReviewTable = _table("..sql.reviews:ReviewTable")
+    graph: GraphTable = _table(".tables.graph:GraphTable")
+    graph_maintenance: GraphMaintenance = _table("..sql.graph_maintenance:GraphMaintenance")
+    usage: UsageQueries = _table("..sql.usage:UsageQueries")
+    statistics: StatisticsQueries = _table(".tables.statistics:StatisticsQueries")
+    erasure: ErasureQueries = _table(".tables.erasure:ErasureQueries")
+    event_log: EventLog = _table(".event_log:EventLog")
+    stored_rows: StoredRows = _table(".stored_rows:StoredRows")
+    similarity: SimilarityQueries = _table(".similarity:SimilarityQueries")
+    vectors: VectorIndex = _table(".vector_index:VectorIndex")
+
     def __init__(self, database: Database, *, create: bool = True) -> None:
         self.database = database
         self._create = create
@@ -73,88 +89,6 @@ class PostgresEngine:
         self.embeddings = EmbeddingTable(database)
         self.keywords = KeywordIndex(database)
         database.before_commit.append(self.keywords.catch_up)
-
-    # Tables and indexes that few verbs need ---------------------------------------------------
-
-    @cached_property
-    def memory_rows(self) -> MemoryRowTable:
-        from agent_memory.storage.postgres.tables.memory_rows import MemoryRowTable  # noqa: PLC0415
-
-        return MemoryRowTable(self.database)
-
-    @cached_property
-    def rejections(self) -> RejectionTable:
-        from agent_memory.storage.sql.rejections import RejectionTable  # noqa: PLC0415
-
-        return RejectionTable(self.database)
-
-    @cached_property
-    def tombstones(self) -> TombstoneTable:
-        from agent_memory.storage.sql.tombstones import TombstoneTable  # noqa: PLC0415
-
-        return TombstoneTable(self.database)
-
-    @cached_property
-    def reviews(self) -> ReviewTable:
-        from agent_memory.storage.sql.reviews import ReviewTable  # noqa: PLC0415
-
-        return ReviewTable(self.database)
-
-    @cached_property
-    def graph(self) -> GraphTable:
-        from agent_memory.storage.postgres.tables.graph import GraphTable  # noqa: PLC0415
-
-        return GraphTable(self.database)
-
-    @cached_property
-    def graph_maintenance(self) -> GraphMaintenance:
-        from agent_memory.storage.sql.graph_maintenance import (  # noqa: PLC0415
-            GraphMaintenance,
-        )
-
-        return GraphMaintenance(self.database)
-
-    @cached_property
-    def usage(self) -> UsageQueries:
-        from agent_memory.storage.sql.usage import UsageQueries  # noqa: PLC0415
-
-        return UsageQueries(self.database)
-
-    @cached_property
-    def statistics(self) -> StatisticsQueries:
-        from agent_memory.storage.postgres.tables.statistics import StatisticsQueries  # noqa: PLC0415
-
-        return StatisticsQueries(self.database)
-
-    @cached_property
-    def erasure(self) -> ErasureQueries:
-        from agent_memory.storage.postgres.tables.erasure import ErasureQueries  # noqa: PLC0415
-
-        return ErasureQueries(self.database)
-
-    @cached_property
-    def event_log(self) -> EventLog:
-        from agent_memory.storage.postgres.event_log import EventLog  # noqa: PLC0415
-
-        return EventLog(self.database)
-
-    @cached_property
-    def stored_rows(self) -> StoredRows:
-        from agent_memory.storage.postgres.stored_rows import StoredRows  # noqa: PLC0415
-
-        return StoredRows(self.database)
-
-    @cached_property
-    def similarity(self) -> SimilarityQueries:
-        from agent_memory.storage.postgres.similarity import SimilarityQueries  # noqa: PLC0415
-
-        return SimilarityQueries(self.database)
-
-    @cached_property
-    def vectors(self) -> VectorIndex:
-        from agent_memory.storage.postgres.vector_index import VectorIndex  # noqa: PLC0415
-
-        return VectorIndex(self.database)
 
     @property
     def files(self) -> FileOperations:

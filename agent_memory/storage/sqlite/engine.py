@@ -9,11 +9,12 @@ import contextlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent_memory.errors import StorageLocked
 from agent_memory.models.times import format_time
 from agent_memory.runtime.files import beside, locked
+from agent_memory.runtime.lazy_parts import parts_made_of
 from agent_memory.storage.engine import Capability
 from agent_memory.storage.sql.recalls import RecallTable
 from agent_memory.storage.sql.scratchpad import ScratchpadTable
@@ -44,12 +45,32 @@ if TYPE_CHECKING:
     from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 Value = TypeVar("Value")
+_table: Final = parts_made_of("database", package="agent_memory.storage.sqlite")
 
 
 class SQLiteEngine:
     """One agent's memories in one SQLite file. Threads may share it."""
 
     capabilities = frozenset(Capability)
+
+    # Tables and indexes that few verbs need.
+    history: HistoryTable = _table(".tables.history:HistoryTable")
+    operations: OperationTable = _table(".tables.history:OperationTable")
+    embeddings: EmbeddingTable = _table(".tables.embeddings:EmbeddingTable")
+    memory_rows: MemoryRowTable = _table(".tables.memory_rows:MemoryRowTable")
+    rejections: RejectionTable = _table(".tables.rejections:RejectionTable")
+    tombstones: TombstoneTable = _table(".tables.tombstones:TombstoneTable")
+    reviews: ReviewTable = _table("..sql.reviews:ReviewTable")
+    graph: GraphTable = _table(".tables.graph:GraphTable")
+    graph_maintenance: GraphMaintenance = _table(".tables.graph_maintenance:GraphMaintenance")
+    usage: UsageQueries = _table("..sql.usage:UsageQueries")
+    statistics: StatisticsQueries = _table(".tables.statistics:StatisticsQueries")
+    erasure: ErasureQueries = _table(".tables.erasure:ErasureQueries")
+    stored_rows: StoredRows = _table(".stored_rows:StoredRows")
+    similarity: SimilarityQueries = _table(".similarity:SimilarityQueries")
+    vectors: VectorIndex = _table(".vector_index:VectorIndex")
+    files: FileOperations = _table(".file_operations:FileOperations")
+    """Operations that only a file allows."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -60,112 +81,11 @@ class SQLiteEngine:
         self.fingerprints = FingerprintTable(database)
         self.keywords = KeywordIndex(database)
 
-    # Tables and indexes that few verbs need ---------------------------------------------------
-
-    @cached_property
-    def history(self) -> HistoryTable:
-        from agent_memory.storage.sqlite.tables.history import HistoryTable  # noqa: PLC0415
-
-        return HistoryTable(self.database)
-
-    @cached_property
-    def operations(self) -> OperationTable:
-        from agent_memory.storage.sqlite.tables.history import OperationTable  # noqa: PLC0415
-
-        return OperationTable(self.database)
-
-    @cached_property
-    def embeddings(self) -> EmbeddingTable:
-        from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable  # noqa: PLC0415
-
-        return EmbeddingTable(self.database)
-
-    @cached_property
-    def memory_rows(self) -> MemoryRowTable:
-        from agent_memory.storage.sqlite.tables.memory_rows import MemoryRowTable  # noqa: PLC0415
-
-        return MemoryRowTable(self.database)
-
-    @cached_property
-    def rejections(self) -> RejectionTable:
-        from agent_memory.storage.sqlite.tables.rejections import RejectionTable  # noqa: PLC0415
-
-        return RejectionTable(self.database)
-
-    @cached_property
-    def tombstones(self) -> TombstoneTable:
-        from agent_memory.storage.sqlite.tables.tombstones import TombstoneTable  # noqa: PLC0415
-
-        return TombstoneTable(self.database)
-
-    @cached_property
-    def reviews(self) -> ReviewTable:
-        from agent_memory.storage.sql.reviews import ReviewTable  # noqa: PLC0415
-
-        return ReviewTable(self.database)
-
-    @cached_property
-    def graph(self) -> GraphTable:
-        from agent_memory.storage.sqlite.tables.graph import GraphTable  # noqa: PLC0415
-
-        return GraphTable(self.database)
-
-    @cached_property
-    def graph_maintenance(self) -> GraphMaintenance:
-        from agent_memory.storage.sqlite.tables.graph_maintenance import (  # noqa: PLC0415
-            GraphMaintenance,
-        )
-
-        return GraphMaintenance(self.database)
-
-    @cached_property
-    def usage(self) -> UsageQueries:
-        from agent_memory.storage.sql.usage import UsageQueries  # noqa: PLC0415
-
-        return UsageQueries(self.database)
-
-    @cached_property
-    def statistics(self) -> StatisticsQueries:
-        from agent_memory.storage.sqlite.tables.statistics import StatisticsQueries  # noqa: PLC0415
-
-        return StatisticsQueries(self.database)
-
-    @cached_property
-    def erasure(self) -> ErasureQueries:
-        from agent_memory.storage.sqlite.tables.erasure import ErasureQueries  # noqa: PLC0415
-
-        return ErasureQueries(self.database)
-
     @cached_property
     def event_log(self) -> EventFile:
         from agent_memory.runtime.event_log import EventFile  # noqa: PLC0415 - only for events
 
         return EventFile(self.database.path)
-
-    @cached_property
-    def stored_rows(self) -> StoredRows:
-        from agent_memory.storage.sqlite.stored_rows import StoredRows  # noqa: PLC0415
-
-        return StoredRows(self.database)
-
-    @cached_property
-    def similarity(self) -> SimilarityQueries:
-        from agent_memory.storage.sqlite.similarity import SimilarityQueries  # noqa: PLC0415
-
-        return SimilarityQueries(self.database)
-
-    @cached_property
-    def vectors(self) -> VectorIndex:
-        from agent_memory.storage.sqlite.vector_index import VectorIndex  # noqa: PLC0415
-
-        return VectorIndex(self.database)
-
-    @cached_property
-    def files(self) -> FileOperations:
-        """Operations that only a file allows."""
-        from agent_memory.storage.sqlite.file_operations import FileOperations  # noqa: PLC0415
-
-        return FileOperations(self.database)
 
     # Transactions -----------------------------------------------------------------------------
 
