@@ -155,16 +155,14 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
 
         Raises ``ValidationError`` if there is no such review, or if the rest cannot be said.
         """
-        check_whole_number("review_id", review_id, lowest=1)
-        return self._store.decisions.approve(review_id, session_id=self.session_id)
+        return self.decide(approve=[review_id])[0][0]
 
     def dismiss(self, review_id: int) -> Review:
         """Keep the memory under review, close the review and return it; ``undo`` opens it again.
 
         Raises ``ValidationError`` if there is no such review.
         """
-        check_whole_number("review_id", review_id, lowest=1)
-        return self._store.decisions.dismiss(review_id, session_id=self.session_id)
+        return self.decide(dismiss=[review_id])[1][0]
 
     def decide(
         self, *, approve: Sequence[int] = (), dismiss: Sequence[int] = ()
@@ -175,9 +173,9 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         Several approved reviews of one memory shorten it once. Raises ``ValidationError`` as
         ``approve`` and ``dismiss`` do; then nothing was decided.
         """
-        approve, dismiss = list(dict.fromkeys(approve)), list(dict.fromkeys(dismiss))
         for review_id in (*approve, *dismiss):
             check_whole_number("review_id", review_id, lowest=1)
+        approve, dismiss = list(dict.fromkeys(approve)), list(dict.fromkeys(dismiss))
         return self._store.decisions.decide(approve, dismiss, session_id=self.session_id)
 
     # Scopes -----------------------------------------------------------------------------------

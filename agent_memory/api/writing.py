@@ -114,20 +114,16 @@ class WritingVerbs(OpenMemory):
             check_secret_policy(on_secret),
             settings,
         )
-        spent = self.embedding_usage.cost_usd
-        added = self._store.add(
+        (memory_id,) = self._insert(
             [memory],
-            settings=settings,
+            [] if secrets is None else [secrets],
+            on_secret,
+            settings,
             generated_ids=frozenset({memory.id}) if id is None else frozenset(),
             fields_set=[frozenset(fields)],
             is_list=False,
             on_duplicate=check_duplicate_policy(on_duplicate),
         )
-        (memory_id,) = added.ids
-        if secrets is not None:
-            log_secrets([secrets.model_copy(update={"memory_id": memory_id})], on_secret)
-        self._auto_migration.follow(1, settings)
-        self._publish_stored([memory], added, spent, settings)
         return memory_id
 
     def store_many(
@@ -156,25 +152,37 @@ class WritingVerbs(OpenMemory):
             return memory
 
         memories, generated_ids, fields_set = build_memories(items, build)
-        spent = self.embedding_usage.cost_usd
-        added = self._store.add(
+        return self._insert(
             memories,
-            settings=settings,
+            all_secrets,
+            policy,
+            settings,
             generated_ids=generated_ids,
             fields_set=fields_set,
             on_duplicate=check_duplicate_policy(on_duplicate),
             progress=progress,
         )
-        ids = added.ids
-        if all_secrets:
-            stored = [
-                secrets.model_copy(update={"memory_id": ids[secrets.index or 0]})
-                for secrets in all_secrets
+
+    def _insert(
+        self,
+        memories: Sequence[Memory],
+        secrets: Sequence[FoundSecrets],
+        policy: SecretPolicy | None,
+        settings: AgentConfig,
+        **options: Any,  # noqa: ANN401 - those of Store.add
+    ) -> list[str]:
+        """Store memories, log the secrets in them, publish the event, and return their ids."""
+        spent = self.embedding_usage.cost_usd
+        added = self._store.add(memories, settings=settings, **options)
+        if secrets:
+            named = [
+                each.model_copy(update={"memory_id": added.ids[each.index or 0]})
+                for each in secrets
             ]
-            log_secrets(stored, policy)
-        self._auto_migration.follow(len(ids), settings)
+            log_secrets(named, policy)
+        self._auto_migration.follow(len(memories), settings)
         self._publish_stored(memories, added, spent, settings)
-        return ids
+        return added.ids
 
     def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
         """Raise whatever ``store`` would raise for an item, without storing it."""

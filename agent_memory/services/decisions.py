@@ -121,14 +121,6 @@ class DecisionService(Service):
             if change.change_id <= last and "content" in change.old
         }
 
-    def approve(self, review_id: int, *, session_id: str) -> Memory:
-        """Delete the memory under review, or what is contradicted of it; return it as it was."""
-        return self.decide([review_id], [], session_id=session_id)[0][0]
-
-    def dismiss(self, review_id: int, *, session_id: str) -> Review:
-        """Keep the memory under review, and return the review."""
-        return self.decide([], [review_id], session_id=session_id)[1][0]
-
     @repeated_if_undone
     def decide(
         self, approved: Sequence[int], dismissed: Sequence[int], *, session_id: str
