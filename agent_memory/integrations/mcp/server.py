@@ -233,10 +233,12 @@ class MemoryServer:
         self._methods: dict[str, _Method] = {
             "tools/list": self._list_tools,
             "tools/call": self._call_tool,
-            "resources/list": self._list_resources,
-            "resources/templates/list": self._list_templates,
+            "resources/list": _one_page("resources", self._resources.list_resources),
+            "resources/templates/list": _one_page(
+                "resourceTemplates", self._resources.list_templates
+            ),
             "resources/read": self._read_resource,
-            "prompts/list": self._list_prompts,
+            "prompts/list": _one_page("prompts", self._resources.list_prompts),
             "prompts/get": self._get_prompt,
         }
 
@@ -356,20 +358,8 @@ class MemoryServer:
 
     # Resources and prompts --------------------------------------------------------------------
 
-    def _list_resources(self, params: Params, _: Client) -> dict[str, Any]:
-        _refuse_cursor(params)
-        return {"resources": self._resources.list_resources()}
-
-    def _list_templates(self, params: Params, _: Client) -> dict[str, Any]:
-        _refuse_cursor(params)
-        return {"resourceTemplates": self._resources.list_templates()}
-
     def _read_resource(self, params: Params, _: Client) -> dict[str, Any]:
         return {"contents": self._resources.read(_text(params, "uri"))}
-
-    def _list_prompts(self, params: Params, _: Client) -> dict[str, Any]:
-        _refuse_cursor(params)
-        return {"prompts": self._resources.list_prompts()}
 
     def _get_prompt(self, params: Params, _: Client) -> dict[str, Any]:
         return self._resources.prompt(_text(params, "name"), dict(_object(params, "arguments")))
@@ -423,6 +413,14 @@ def _object(params: Params, name: str) -> Params:
     if not isinstance(value, Mapping):
         raise RequestFailed(INVALID_PARAMS, f"params.{name} must be an object")
     return value
+
+
+def _one_page(name: str, entries: Callable[[], list[dict[str, Any]]]) -> _Method:
+    def answer(params: Params, _: Client) -> dict[str, Any]:
+        _refuse_cursor(params)
+        return {name: entries()}
+
+    return answer
 
 
 def _refuse_cursor(params: Params) -> None:

@@ -100,9 +100,7 @@ class GraphService(Service):
         with self._graph_changes(user_id, run_id, memory_ids) as graph:
             outcome = graph.add(fact)
             when = self._moment(graph.user_id, self.only_run, None)
-            ids = [outcome.edge_id]
-            edges = self._engine.graph.edges(when, ids=ids, at_any_time=True)
-            return edges[-1]
+            return self._engine.graph.edges(when, ids=[outcome.edge_id], at_any_time=True)[-1]
 
     @repeated_if_undone
     def apply(
@@ -181,10 +179,7 @@ class GraphService(Service):
             when = self._moment(user_id, run_id, as_of)
             among = None if entity is None else self._visible_ids("entity", entity, when)
             return self._engine.graph.edges(
-                when,
-                among=among,
-                include_closed=include_closed,
-                limit=limit,
+                when, among=among, include_closed=include_closed, limit=limit
             )
 
     def neighbours(
@@ -234,11 +229,7 @@ class GraphService(Service):
             if len(edges) > MOST_SHOWN:
                 break
             among = [entity_id for entity_id, steps in distances.items() if steps == distance]
-            nearby = self._engine.graph.edges(
-                when,
-                among=among,
-                limit=MOST_SHOWN + 1,
-            )
+            nearby = self._engine.graph.edges(when, among=among, limit=MOST_SHOWN + 1)
             edges.update((edge.id, edge) for edge in nearby)
         return list(edges.values())
 

@@ -270,7 +270,9 @@ class Importer:
 
     def _keep_both(self, entry: StagedEntry) -> None:
         """Store it under another id, which is the same on each import."""
-        digest = hashlib.sha256(to_json(_identity(entry.values)).encode()).hexdigest()
+        fields = sorted(entry.values.items())
+        identity = {k: v for k, v in fields if k == "id" or k not in _NOT_COMPARED}
+        digest = hashlib.sha256(to_json(identity).encode()).hexdigest()
         values = {**entry.values, "id": f"mem-{digest[:12]}"}
         self._ids[entry.values["id"]] = values["id"]
         copy = entry._replace(values=values)
@@ -488,10 +490,6 @@ def _object(text: str | None) -> dict[str, Any]:
 def _changed_at(values: Mapping[str, Any]) -> str:
     """Return when a memory was changed, as far as a file says; else an empty text, the earliest."""
     return str(values.get("updated_at") or values.get("timestamp") or "")
-
-
-def _identity(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: v for k, v in sorted(values.items()) if k == "id" or k not in _NOT_COMPARED}
 
 
 def _bytes_of(text: str) -> bytes:
