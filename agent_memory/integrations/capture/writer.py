@@ -150,14 +150,11 @@ class ObservationWriter:
         for wait in (*self._waits, None):
             try:
                 return self._stored(observation)
-            except _PASSING as error:
-                if wait is None or self.give_up.wait(wait):
-                    self.is_stuck = True
-                    self._log(f"an observation could not be stored: {error}")
-                    return "failed"
             except (SecretFound, RejectedContent, LimitReached):
                 return "refused"
             except StorageError as error:
+                if isinstance(error, _PASSING) and wait and not self.give_up.wait(wait):
+                    continue
                 self.is_stuck = True
                 if isinstance(error, StorageCorrupt):
                     self._log("the memory is damaged: run `agent-memory check`")
