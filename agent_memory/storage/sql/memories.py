@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.models.fields import is_memory_id
 from agent_memory.models.times import format_time
+from agent_memory.storage.filters import EVERYTHING, Equals, Filter
 from agent_memory.storage.records import MEMORY_COLUMNS, Row
-from agent_memory.storage.sql import Table
+from agent_memory.storage.sql import Condition, Table
 
 if TYPE_CHECKING:
     from agent_memory.models.memory import Memory
+    from agent_memory.models.owner import Owner
 
 COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
 SELECT: Final = f"SELECT {COLUMNS} FROM memories AS m"
+# Without a condition SQLite counts page by page: a million memories take some milliseconds, and
+# half a second with one. Archived memories have an index.
+_COUNT_ALL: Final = "SELECT count(*) FROM memories"
+_COUNT_CURRENT: Final = f"""
+SELECT ({_COUNT_ALL}) - (SELECT count(*) FROM memories WHERE archived <> 0)"""
 NEWEST: Final = "m.timestamp DESC, m.seq DESC"
 KEYS: Final[dict[str, tuple[str, str]]] = {
     "importance": ("CASE m.importance WHEN 'high' THEN 0 WHEN 'low' THEN 2 ELSE 1 END", ">"),
@@ -40,6 +47,11 @@ def sorting(order: str) -> str:
 
 class MemoryTable(Table):
     """The table of memories: rows in, models out."""
+
+    _compiled: Callable[[Filter], Condition]
+    """Returns the SQL condition of a filter."""
+    _HAS_OTHERS: str
+    """Asks whether there are memories of other users than ``:user_id``."""
 
     @property
     @abstractmethod
@@ -76,6 +88,27 @@ class MemoryTable(Table):
         sql = f"{SELECT} WHERE m.seq {self._db.AMONG}"
         rows = self._db.rows(sql, (self._db.listed(row_ids),))
         return {row[0]: memory for row, memory in zip(rows, self._models(rows), strict=True)}
+
+    def ids(self, filters: Filter) -> list[str]:
+        condition = self._compiled(filters)
+        sql = f"SELECT m.id FROM memories AS m WHERE {condition.sql} ORDER BY m.seq"
+        return [memory_id for (memory_id,) in self._db.rows(sql, condition.values)]
+
+    def count(self, filters: Filter) -> int:
+        if not filters.is_narrowing:
+            return int(self._db.value(_COUNT_ALL if filters == EVERYTHING else _COUNT_CURRENT))
+        condition = self._compiled(filters)
+        sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
+        # A search of one owner's memories needs it twice.
+        return self._db.once(
+            ("count", repr(filters)), lambda: int(self._db.value(sql, condition.values))
+        )
+
+    def has_others(self, owner: Owner) -> bool:
+        if owner.run_id is not None:
+            own = Equals("user_id", owner.user_id).and_also(Equals("run_id", owner.run_id))
+            return self.count(own) < self.count(EVERYTHING)
+        return bool(self._db.value(self._HAS_OTHERS, {"user_id": owner.user_id}))
 
     def is_empty(self) -> bool:
         return self._db.row("SELECT 1 FROM memories LIMIT 1") is None

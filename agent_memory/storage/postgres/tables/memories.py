@@ -9,7 +9,7 @@ from agent_memory.models.enums import MemoryOrder
 from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS
-from agent_memory.storage.filters import EVERYTHING, Equals, Filter, spread_rows
+from agent_memory.storage.filters import Filter, spread_rows
 from agent_memory.storage.memory_values import column_value
 from agent_memory.storage.postgres.connection import Database
 from agent_memory.storage.postgres.filters import compiled
@@ -39,11 +39,6 @@ _SELECT_SIGNALS: Final = """
 SELECT m.seq, m.created_by_session, m.timestamp, m.access_count
 FROM memories AS m WHERE m.seq = ANY(%s) AND {condition} ORDER BY m.seq"""
 _SELECT_AMONG: Final = "SELECT m.seq FROM memories AS m WHERE m.seq = ANY(%s) AND {condition}"
-_HAS_OTHERS: Final = """
-SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > %(user_id)s)
-  OR EXISTS (SELECT 1 FROM memories WHERE user_id < %(user_id)s)
-  OR (SELECT count(*) FROM memories)
-    > (SELECT count(*) FROM memories WHERE user_id = %(user_id)s)"""
 _SELECT_BETWEEN: Final = """
 SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN %s AND %s AND {condition}
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT %s"""
@@ -64,9 +59,6 @@ _COUNT_ACCESSES: Final = """
 UPDATE memories SET access_count = least(access_count + %s, 9007199254740991),
   last_accessed = greatest(last_accessed, %s)
 WHERE seq = %s"""
-_COUNT_ALL: Final = "SELECT count(*) FROM memories"
-_COUNT_CURRENT: Final = f"""
-SELECT ({_COUNT_ALL}) - (SELECT count(*) FROM memories WHERE archived <> 0)"""
 _LAST_ROW_ID: Final = """
 SELECT greatest((SELECT max(seq) FROM memories),
   (SELECT highest FROM numbers WHERE of_table = 'memories'))"""
@@ -76,6 +68,11 @@ class MemoryTable(memories.MemoryTable):
     """The table of memories: rows in, models out."""
 
     _db: Database
+    _compiled = staticmethod(compiled)
+    _HAS_OTHERS = """
+SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > :user_id)
+  OR EXISTS (SELECT 1 FROM memories WHERE user_id < :user_id)
+  OR (SELECT count(*) FROM memories) > (SELECT count(*) FROM memories WHERE user_id = :user_id)"""
 
     @property
     def _agent_id(self) -> str:
@@ -133,18 +130,6 @@ class MemoryTable(memories.MemoryTable):
         sql = _SELECT_BEGINNINGS.format(condition=condition.sql)
         return [text for (text,) in self._db.rows(sql, (*condition.values, limit, characters))]
 
-    def ids(self, filters: Filter) -> list[str]:
-        condition = compiled(filters)
-        sql = f"SELECT m.id FROM memories AS m WHERE {condition.sql} ORDER BY m.seq"
-        return [memory_id for (memory_id,) in self._db.rows(sql, condition.values)]
-
-    def count(self, filters: Filter) -> int:
-        if not filters.is_narrowing:
-            return int(self._db.value(_COUNT_ALL if filters == EVERYTHING else _COUNT_CURRENT))
-        condition = compiled(filters)
-        sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
-        return int(self._db.value(sql, condition.values))
-
     def row_ids(
         self, filters: Filter, *, among: Sequence[int] | None = None, limit: int = -1
     ) -> list[int]:
@@ -161,12 +146,6 @@ class MemoryTable(memories.MemoryTable):
     def share_passing(self, filters: Filter) -> float:
         sample = spread_rows(self.last_row_id())
         return len(self.row_ids(filters, among=sample)) / max(1, len(sample))
-
-    def has_others(self, owner: Owner) -> bool:
-        if owner.run_id is not None:
-            own = Equals("user_id", owner.user_id).and_also(Equals("run_id", owner.run_id))
-            return self.count(own) < self.count(EVERYTHING)
-        return bool(self._db.value(_HAS_OTHERS, {"user_id": owner.user_id}))
 
     def last_row_id_of_damaged(self) -> int:
         return int(self._db.value(_LAST_ROW_ID) or 0)

@@ -11,7 +11,6 @@ from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.models.fields import is_named_session, to_json
 from agent_memory.models.times import read_stored_time
 from agent_memory.storage.filters import (
-    EVERYTHING,
     NOT_ARCHIVED,
     All,
     AnyOf,
@@ -67,14 +66,6 @@ WHERE m.seq IN (SELECT value FROM json_each(?)) AND {condition}"""
 _SELECT_AMONG: Final = """
 SELECT m.seq FROM json_each(?) AS r CROSS JOIN memories AS m NOT INDEXED ON m.seq = r.value
 WHERE {condition} LIMIT ?"""
-# The newest are tested first: counting a million takes 8 ms.
-_HAS_OTHERS: Final = """
-SELECT EXISTS (
-    SELECT 1 FROM (SELECT user_id FROM memories ORDER BY seq DESC LIMIT 100)
-    WHERE user_id IS NOT ?1)
-  OR EXISTS (SELECT 1 FROM memories WHERE user_id > ?1)
-  OR EXISTS (SELECT 1 FROM memories WHERE user_id < ?1)
-  OR (SELECT count(*) FROM memories) > (SELECT count(*) FROM memories WHERE user_id = ?1)"""
 _SELECT_BETWEEN: Final = """
 SELECT m.seq FROM memories AS m WHERE m.timestamp BETWEEN ? AND ? AND {condition}
 ORDER BY m.timestamp DESC, m.seq DESC LIMIT ?"""
@@ -123,17 +114,21 @@ _COUNT_ACCESSES: Final = """
 UPDATE OR IGNORE memories SET access_count = min(access_count + ?, 9007199254740991),
   last_accessed = max(coalesce(last_accessed, ''), ?)
 WHERE seq = ?"""
-# Without a condition SQLite counts page by page: a million memories take some milliseconds, and
-# half a second with one. Archived memories have an index.
-_COUNT_ALL: Final = "SELECT count(*) FROM memories"
-_COUNT_CURRENT: Final = f"""
-SELECT ({_COUNT_ALL}) - (SELECT count(*) FROM memories WHERE archived <> 0)"""
 
 
 class MemoryTable(memories.MemoryTable):
     """The table of memories: rows in, models out."""
 
     _db: Database
+    _compiled = staticmethod(compiled)
+    # The newest are tested first: counting a million takes 8 ms.
+    _HAS_OTHERS = """
+SELECT EXISTS (
+    SELECT 1 FROM (SELECT user_id FROM memories ORDER BY seq DESC LIMIT 100)
+    WHERE user_id IS NOT :user_id)
+  OR EXISTS (SELECT 1 FROM memories WHERE user_id > :user_id)
+  OR EXISTS (SELECT 1 FROM memories WHERE user_id < :user_id)
+  OR (SELECT count(*) FROM memories) > (SELECT count(*) FROM memories WHERE user_id = :user_id)"""
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
@@ -214,21 +209,6 @@ class MemoryTable(memories.MemoryTable):
             kept[key] = [text for (text,) in rows]
         return kept[key]
 
-    def ids(self, filters: Filter) -> list[str]:
-        condition = compiled(filters)
-        sql = f"SELECT m.id FROM memories AS m WHERE {condition.sql} ORDER BY m.seq"
-        return [memory_id for (memory_id,) in self._db.rows(sql, condition.values)]
-
-    def count(self, filters: Filter) -> int:
-        if not filters.is_narrowing:
-            return int(self._db.value(_COUNT_ALL if filters == EVERYTHING else _COUNT_CURRENT))
-        condition = compiled(filters)
-        sql = f"SELECT count(*) FROM memories AS m WHERE {condition.sql}"
-        # A search of one owner's memories needs it twice.
-        return self._db.once(
-            ("count", repr(filters)), lambda: int(self._db.value(sql, condition.values))
-        )
-
     def are_fewer(self, filters: Filter, *, than: int) -> bool:
         """Return whether fewer memories than so many pass a filter."""
         kept, key = self._numbers.current(self._db.stamp()), (repr(filters), than)
@@ -267,12 +247,6 @@ class MemoryTable(memories.MemoryTable):
             sample = spread_rows(self.last_row_id())
             kept[key] = len(self.row_ids(filters, among=sample)) / max(1, len(sample))
         return kept[key]
-
-    def has_others(self, owner: Owner) -> bool:
-        if owner.run_id is not None:
-            own = Equals("user_id", owner.user_id).and_also(Equals("run_id", owner.run_id))
-            return self.count(own) < self.count(EVERYTHING)
-        return bool(self._db.value(_HAS_OTHERS, (owner.user_id,)))
 
     def last_row_id_of_damaged(self) -> int:
         for sql in (
