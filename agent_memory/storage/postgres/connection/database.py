@@ -7,7 +7,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -31,6 +31,7 @@ from agent_memory.storage.postgres.connection.error_translation import (
 from agent_memory.storage.postgres.connection.pool import Connection, PoolLease, SharedPool
 from agent_memory.storage.postgres.connection.replica import Replica
 from agent_memory.storage.records import Row, Values
+from agent_memory.storage.sql.snapshots import Snapshots
 
 Value = TypeVar("Value")
 
@@ -67,15 +68,13 @@ class _OfThread(threading.local):
 
     connection: Connection | None = None
     """The connection of its open transaction."""
-    of_snapshot: dict[Hashable, Any] | None = None
-    """Values computed from the snapshot of its read, while one is open."""
     is_impatient: bool = False
     """Whether a write fails at once instead of waiting."""
     is_writing: bool = False
     """Whether its transaction is a write transaction."""
 
 
-class Database:
+class Database(Snapshots):
     """One agent's rows in a database of a server. Threads may share it.
 
     Each thread has a connection of the shared pool while it is in a transaction. ``synchronous`` is
@@ -88,6 +87,7 @@ class Database:
     ) -> None:
         if synchronous not in ("FULL", "NORMAL"):
             raise ConfigurationError(f"synchronous is FULL or NORMAL, not {synchronous!r}")
+        super().__init__()
         self.address = address
         self.agent_id = address.agent_id
         self.location = str(address)
@@ -472,28 +472,7 @@ class Database:
             assert connection is not None  # noqa: S101 - of the transaction
             yield connection
 
-    # The snapshot, and words ------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _snapshot(self) -> Iterator[None]:
-        self._thread.of_snapshot = {}
-        try:
-            yield
-        finally:
-            self._thread.of_snapshot = None
-
-    def once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
-        """Compute a value once per snapshot of this thread's read, and return it.
-
-        Outside a read it is computed each time.
-        """
-        computed = self._thread.of_snapshot
-        if computed is None:
-            return compute()
-        if key not in computed:
-            computed[key] = compute()
-        value: Value = computed[key]
-        return value
+    # The host, and words ----------------------------------------------------------------------
 
     def host(self) -> tuple[str, int]:
         """Return the host of the address that answers, and its port."""

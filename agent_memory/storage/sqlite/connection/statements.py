@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, TypeVar
+from typing import Any
 
 import apsw
 
 from agent_memory.models.fields import to_json
 from agent_memory.storage.in_memory import tokenizer
 from agent_memory.storage.records import Row, Values
+from agent_memory.storage.sql.snapshots import Snapshots
 from agent_memory.storage.sqlite.connection.introspection import damage
 from agent_memory.text.encoding import decode_text
 
-Value = TypeVar("Value")
 
-
-class _OfThread(threading.local):
-    """The state of a thread."""
-
-    snapshot: dict[Hashable, Any] | None = None
-    """Values computed from the snapshot of its read, while one is open."""
-
-
-class Statements(ABC):
+class Statements(Snapshots, ABC):
     """Statements on a database, each in its own transaction or in the one that is open."""
-
-    def __init__(self) -> None:
-        self._thread = _OfThread()
-
-    @contextmanager
-    def _snapshot(self) -> Iterator[None]:
-        self._thread.snapshot = {}
-        try:
-            yield
-        finally:
-            self._thread.snapshot = None
 
     _generation = 0
     """Incremented whenever this becomes a connection to other content."""
@@ -50,7 +30,8 @@ class Statements(ABC):
 
         Outside a read it is ``None``: what is seen there may yet be rolled back.
         """
-        return None if self._thread.snapshot is None else self.once("stamp", self._read_stamp)
+        is_reading = self._of_snapshot.computed is not None
+        return self.once("stamp", self._read_stamp) if is_reading else None
 
     def _read_stamp(self) -> Hashable:
         with self._statement() as connection:
@@ -67,19 +48,6 @@ class Statements(ABC):
             before = connection.total_changes()
             yield
             self._counted += connection.total_changes() - before
-
-    def once(self, key: Hashable, compute: Callable[[], Value]) -> Value:
-        """Compute a value once per snapshot of this thread's read, and return it.
-
-        Outside a read it is computed each time.
-        """
-        computed = self._thread.snapshot
-        if computed is None:
-            return compute()
-        if key not in computed:
-            computed[key] = compute()
-        value: Value = computed[key]
-        return value
 
     @abstractmethod
     def _statement(self) -> AbstractContextManager[apsw.Connection]:
