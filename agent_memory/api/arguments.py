@@ -22,6 +22,7 @@ from agent_memory.models.safety import SecretPolicy
 from agent_memory.models.search import SearchFilters
 from agent_memory.models.times import format_briefly, parse_point, to_utc
 from agent_memory.runtime.files import is_there
+from agent_memory.text.counts import counted
 
 Clock = Callable[[], datetime]
 Time = date | str
@@ -85,8 +86,8 @@ def build_memories(
         kinds = {type(error) for error in errors}
         kind = kinds.pop() if len(kinds) == 1 else ValidationError
         raise kind(
-            f"nothing was stored: {len(errors)} of {len(errors) + len(memories)} memories are"
-            f" invalid; the first: {errors[0]}",
+            f"nothing was stored: {len(errors):,} of {counted(len(errors) + len(memories))}"
+            f" {'is' if len(errors) == 1 else 'are'} invalid; the first: {errors[0]}",
             [fault for error in errors for fault in error.errors()],
         )
     return memories, frozenset(generated_ids), fields_set

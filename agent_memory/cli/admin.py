@@ -26,8 +26,9 @@ from agent_memory import (
 from agent_memory.cli.options import FILE, ExitCode, Session, confirm, json_option, listing_options
 from agent_memory.cli.render import details_text, emit, plain
 from agent_memory.cli.reports import agents_text, backups_text, check_text
-from agent_memory.cli.tables import counted, table
+from agent_memory.cli.tables import table
 from agent_memory.models.record import validated
+from agent_memory.text.counts import counted
 
 
 @click.command()

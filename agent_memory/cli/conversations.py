@@ -22,7 +22,8 @@ from agent_memory.cli.rehearsals import empty_memory
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes
-from agent_memory.cli.tables import counted, safe
+from agent_memory.cli.tables import safe
+from agent_memory.text.counts import counted
 
 
 @click.command()
@@ -67,8 +68,12 @@ def add(session: Session, /, source: str, **options: Any) -> None:
     problems = list(answer.metadata.problems or ())
     if answer.metadata.passed_over:
         problems.append(
-            f"{answer.metadata.passed_over} messages or parts were skipped, as they are not"
-            " dialogue"
+            counted(
+                answer.metadata.passed_over,
+                "message or part was skipped, as it is",
+                "messages or parts were skipped, as they are",
+            )
+            + " not dialogue"
         )
     for problem in problems:
         click.echo(f"note: {safe(problem)}", err=True)

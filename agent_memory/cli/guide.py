@@ -21,6 +21,7 @@ from agent_memory.cli.options import FILE, Session, json_option
 from agent_memory.cli.render import emit
 from agent_memory.cli.tables import terminal_width
 from agent_memory.runtime.package_files import PACKAGE
+from agent_memory.text.counts import counted
 
 GUIDES: Final = PACKAGE / "guides"
 TOPICS: Final = (
@@ -134,7 +135,7 @@ def _write_site(topic: str | None, folder: str, program: click.Command) -> None:
     pages = [*guides(), *(_make(made, program) for made in MADE)]
     files = write_site(pages, Path(folder))
     data = {"folder": folder, "files": [path.name for path in files]}
-    emit(data, text=f"{len(files)} files in {folder}: open {files[0]}")
+    emit(data, text=f"{counted(len(files), 'file', 'files')} in {folder}: open {files[0]}")
 
 
 def _list() -> None:

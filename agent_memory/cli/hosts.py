@@ -10,10 +10,11 @@ import click
 
 from agent_memory.cli.options import ExitCode, Session, json_option
 from agent_memory.cli.render import emit
-from agent_memory.cli.tables import counted, styled
+from agent_memory.cli.tables import styled
 from agent_memory.integrations.hosts.project import project_of
 from agent_memory.integrations.hosts.table import HOSTS
 from agent_memory.runtime.paths import memory_root
+from agent_memory.text.counts import counted
 
 if TYPE_CHECKING:
     from agent_memory.integrations.hosts.installation import Change, Installation

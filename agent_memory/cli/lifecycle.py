@@ -28,7 +28,8 @@ from agent_memory.cli.rehearsals import rehearse
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import receipt_text, rejections_text, secrets_text, tidy_text
 from agent_memory.cli.streams import stdin_text
-from agent_memory.cli.tables import clip, counted
+from agent_memory.cli.tables import clip
+from agent_memory.text.counts import counted
 
 _MOST_UNDONE: Final = 20
 """The most memories that `undo` lists, one per line."""

@@ -11,8 +11,9 @@ from agent_memory import AgentMemory, MigrationPlan, MigrationProgress, StorageB
 from agent_memory.cli.options import Session, confirm, json_option
 from agent_memory.cli.render import emit, progress_bar
 from agent_memory.cli.reports import count_text, rebuilt_text
-from agent_memory.cli.tables import counted, safe
+from agent_memory.cli.tables import safe
 from agent_memory.embeddings.registry import EMBEDDERS, embedder_names
+from agent_memory.text.counts import counted
 
 
 def _complete_embedders(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:

@@ -12,8 +12,9 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from agent_memory import MemoryStatistics
-from agent_memory.cli.tables import clip, counted, safe
+from agent_memory.cli.tables import clip, safe
 from agent_memory.runtime.files import written_atomically
+from agent_memory.text.counts import counted
 
 _WIDTH: Final = 960
 _LEFT: Final = 90

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from agent_memory import OnSecret
 from agent_memory.cli.hits import memory_cells
-from agent_memory.cli.tables import clip, counted, safe, styled, table
+from agent_memory.cli.tables import clip, safe, styled, table
+from agent_memory.text.counts import counted
 
 if TYPE_CHECKING:
     from agent_memory import (
@@ -105,7 +106,10 @@ def receipt_text(receipt: ErasureReceipt) -> str:
     removed = f"{counted(receipt.memories)}, {counted(receipt.changes, 'change', 'changes')}"
     by_hand = ""
     if receipt.by_hand:
-        by_hand = f", {receipt.by_hand:,} entities and relationships stated by hand"
+        by_hand = ", " + counted(
+            receipt.by_hand, "entity or relationship", "entities and relationships"
+        )
+        by_hand += " stated by hand"
     count = receipt.files_scanned
     files = counted(count, "file", "files") if count else "rows"
     looked = f"{receipt.bytes_scanned:,} bytes of {files}"

@@ -14,7 +14,8 @@ import click
 from agent_memory import Breakdown, MemoryStatistics
 from agent_memory.cli.options import FILE, Moment, Session, json_option
 from agent_memory.cli.render import emit
-from agent_memory.cli.tables import clip, counted, display_width, safe, table, terminal_width
+from agent_memory.cli.tables import clip, display_width, safe, table, terminal_width
+from agent_memory.text.counts import counted
 
 _LONGEST_LABEL: Final = 24
 _ADVICE: Final = {

@@ -32,11 +32,6 @@ _CODES: Final = {
 _ANY_MARK: Final = re.compile(f"([{''.join(_CODES)}])")
 
 
-def counted(count: int, singular: str = "memory", plural: str = "memories") -> str:
-    """Return how many there are, in words: "1 memory", "2 memories"."""
-    return f"{count:,} {singular if count == 1 else plural}"
-
-
 def table(
     headings: Row,
     rows: Iterable[Row],

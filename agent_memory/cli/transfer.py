@@ -22,6 +22,7 @@ from agent_memory.formats import registry
 from agent_memory.formats.registry import FORMATS, PEERS, Format
 from agent_memory.runtime.files import open_private
 from agent_memory.runtime.private_folders import private_folder
+from agent_memory.text.counts import counted
 
 _WRITTEN: Final = click.Choice(registry.names())
 _READ: Final = click.Choice(registry.readable_names())
@@ -214,7 +215,8 @@ def move(session: Session, /, destination: str) -> None:
         report = memory.move_to(destination, progress=bar)
     text = (
         f"moved {count_text(report.memories, archived)} of {report.agent_id} to {report.target}:"
-        f" all {report.rows:,} rows are the same\n{report.source} is unchanged: stop using it"
+        f" all {counted(report.rows, 'row is', 'rows are')} the same\n{report.source} is unchanged:"
+        " stop using it"
     )
     emit(report, text=text)
 

@@ -24,8 +24,9 @@ from agent_memory.cli.rehearsals import empty_memory, rehearse
 from agent_memory.cli.render import details_text, emit, progress_bar
 from agent_memory.cli.reports import duplicate_text, duplicates_text, groups_text, secret_text
 from agent_memory.cli.streams import stdin_text
-from agent_memory.cli.tables import counted, safe
+from agent_memory.cli.tables import safe
 from agent_memory.formats.jsonl import read_lines
+from agent_memory.text.counts import counted
 
 if TYPE_CHECKING:
     from agent_memory import AgentMemory, Duplicate, FoundSecrets, Memory
@@ -247,7 +248,9 @@ def _note_duplicates(
         line = f"line {numbers[place]}: " if numbers else ""
         click.echo(f"note: {line}{duplicate_text(duplicate, ids[place])}", err=True)
     if (more := len(listener.heard) - _MOST_NOTES) > 0:
-        click.echo(f"note: and {more} more duplicates: --json lists them", err=True)
+        click.echo(
+            f"note: and {counted(more, 'more duplicate', 'more duplicates')}: see --json", err=True
+        )
 
 
 def _note_secrets(noticed: Sequence[FoundSecrets]) -> None:
@@ -255,7 +258,8 @@ def _note_secrets(noticed: Sequence[FoundSecrets]) -> None:
     for secrets in noticed[:_MOST_NOTES]:
         click.echo(f"note: {safe(secret_text(secrets))}", err=True)
     if (more := len(noticed) - _MOST_NOTES) > 0:
-        click.echo(f"note: and {more} more memories with secrets: `secrets` lists them", err=True)
+        noun = counted(more, "more memory", "more memories")
+        click.echo(f"note: and {noun} with secrets: `secrets` lists them", err=True)
 
 
 def _fault(

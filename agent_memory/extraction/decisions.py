@@ -16,6 +16,7 @@ from agent_memory.extraction.llm.prompts import DECISION_SCHEMA, decision_messag
 from agent_memory.extraction.rules.decisions import apply_rules, decide_by_rules
 from agent_memory.extraction.types import By, Fact, OperationPlan, RelatedMemory, ReplacedBy
 from agent_memory.models.protocols import LanguageModel
+from agent_memory.text.counts import counted
 
 __all__ = ["decide", "decide_by_rules"]
 
@@ -85,7 +86,9 @@ class _Deciding:
             self.is_down = came.has_failed
         if self.is_down:
             apply_rules(checks, places)
-            checks.problems.append(f"decision: rules decided about {len(places)} facts instead")
+            checks.problems.append(
+                f"decision: rules decided about {counted(len(places), 'fact', 'facts')} instead"
+            )
         elif came is not None and came.answer is not None:
             self.answered += 1
             checks.take_answer(came.answer, places, related)
@@ -96,7 +99,8 @@ class _Deciding:
     def _add_the_rest(self, places: Sequence[int], why: str) -> None:
         count = self.checks.add_the_rest(places, why)
         if count:
-            self.checks.problems.append(f"decision: {count} facts are added as they are: {why}")
+            added = counted(count, "fact is added as it is", "facts are added as they are")
+            self.checks.problems.append(f"decision: {added}: {why}")
 
 
 def _numbered(places: Sequence[int], checks: DecisionChecks) -> dict[str, RelatedMemory]:

@@ -21,6 +21,7 @@ from agent_memory.models.field_types import Text
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH
 from agent_memory.models.protocols import LanguageModel
 from agent_memory.models.times import now_utc
+from agent_memory.text.counts import counted
 from agent_memory.text.normalize import exact_form
 from agent_memory.text.sentences import fitting, sentences
 from agent_memory.text.stems import stems
@@ -166,8 +167,9 @@ class _Asker:
         is_about_users = any(message.role is MessageRole.USER for message in self.messages)
         facts = _raw(users if is_about_users else piece)
         self.problems.append(
-            f"extraction: the model {why} for {len(piece)} messages: {len(facts)} sentences"
-            " were kept as they were said"
+            f"extraction: the model {why} for {counted(len(piece), 'message', 'messages')}: "
+            + counted(len(facts), "sentence was kept as it was", "sentences were kept as they were")
+            + " said"
         )
         return facts
 

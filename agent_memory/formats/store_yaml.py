@@ -21,6 +21,7 @@ from agent_memory.formats.yaml_reader import MAX_ITEM_BYTES, Item, read_items
 from agent_memory.formats.yaml_writer import block, fields, flow, name
 from agent_memory.models.portable import Entry, Section
 from agent_memory.runtime.files import written_atomically
+from agent_memory.text.counts import counted
 
 VERSION: Final = 1
 """The version of the format that is written; newer ones cannot be read."""
@@ -99,8 +100,9 @@ class StoreYaml(Codec):
             # complete.
             file.write(b"end: true\n")
         if too_long:
-            note = f"{too_long} entries are longer than {MAX_ITEM_BYTES:,} bytes: no import reads"
-            written.notes.append(f"{note} them")
+            noun = counted(too_long, "entry is", "entries are")
+            note = f"{noun} longer than {MAX_ITEM_BYTES:,} bytes, and cannot be imported"
+            written.notes.append(note)
         return written
 
 

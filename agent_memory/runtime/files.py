@@ -334,7 +334,21 @@ def translated_errors(path: Path, done: str = "used") -> Iterator[None]:
                 " was lost"
             )
             raise StorageFull(message) from error
-        raise StorageUnavailable(f"{path} cannot be {done}: {error}") from error
+        raise StorageUnavailable(f"{path} cannot be {done}: {_reason(error, path)}") from error
+
+
+def _reason(error: OSError, path: Path) -> str:
+    """Return why the system refused a path, and what to do about it.
+
+    Its own words name whatever file we had just made up beside the path.
+    """
+    if error.errno == errno.EROFS:
+        return "its drive is read-only. Choose a place on another"
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return f"permission denied. Check the rights on it and on {path.parent}"
+    if error.errno == errno.ENOENT and not os.path.lexists(path.parent):
+        return f"there is no folder {path.parent}. Create it first"
+    return str(error)
 
 
 @contextlib.contextmanager

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from agent_memory.models.excerpt import MemoryExcerpt
+from agent_memory.text.counts import counted
 from agent_memory.text.digest import sha256_hex
 from agent_memory.text.sanitize import as_data
 
@@ -158,8 +159,7 @@ def _counted(lines: list[str], title: str, count: CountTokens) -> str:
 
 
 def _framed(lines: list[str], title: str, *, entries: int, tokens: int) -> str:
-    noun = "entry" if entries == 1 else "entries"
-    heading = f"## {title} ({entries} {noun}, ~{tokens} tokens)"
+    heading = f"## {title} ({counted(entries, 'entry', 'entries')}, ~{tokens} tokens)"
     delimiter = _delimiter_of("\n".join(lines))
     begin, end = f"<memories-{delimiter}>", f"</memories-{delimiter}>"
     # A blank line after the tag: otherwise Markdown would take what follows it for HTML.

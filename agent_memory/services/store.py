@@ -53,6 +53,7 @@ from agent_memory.storage.engine import Capability, require
 from agent_memory.storage.filters import EVERYTHING, Equals, filter_of
 from agent_memory.storage.opening import open_engine
 from agent_memory.storage.records import Reason
+from agent_memory.text.counts import counted
 
 if TYPE_CHECKING:
     from agent_memory.models.owner import Owner
@@ -289,7 +290,7 @@ class Store:
         count = self._engine.memories.count(Equals("category", category))  # case-sensitive
         if count:
             message = (
-                f"{count:,} {'memory has' if count == 1 else 'memories have'} {category!r},"
+                f"{counted(count, 'memory has', 'memories have')} {category!r},"
                 " which would no longer be a category: give them another one first"
                 " (`update`), or keep it"
             )

@@ -107,6 +107,7 @@ def test_a_plot_is_xml_that_names_what_it_shows(cli: Cli, tmp_path: Path) -> Non
     assert place.read_bytes() == before
     nowhere = cli("stats", "--plot", str(tmp_path / "no" / "bob.svg"))
     assert nowhere.code == 5
+    assert f"there is no folder {tmp_path / 'no'}. Create it first" in nowhere.err
 
 
 @pytest.mark.parametrize(("agent", "told"), [("bob", "the memory itself"), ("ann", "agent 'ann'")])

@@ -90,6 +90,7 @@ def test_opening_it_for_writing_says_at_once_what_to_do(folder: Path) -> None:
         (("configure", "event_log", "brief"), "cannot be written"),
         (("backup",), "give a destination elsewhere"),
         (("check", "--repair"), "cannot be written"),
+        (("restore", "latest", "--yes"), "memories.db cannot be restored: its drive is read-only."),
     ],
 )
 def test_the_command_line_says_so_too(

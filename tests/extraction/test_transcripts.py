@@ -81,7 +81,8 @@ def test_the_command_takes_them_and_tells_what_it_passed_over(cli: Any) -> None:
     for name, count in PASSED_OVER.items():
         done = cli("--agent", name.replace(".", "-"), "add", str(FILES / name), "--user", "ann")
         assert done.code == 0
-        assert f"{count} messages or parts were skipped, as they are not dialogue" in done.err
+        noun = "message or part was" if count == 1 else "messages or parts were"
+        assert f"note: {count} {noun} skipped" in done.err
 
 
 BAD: list[Any] = [

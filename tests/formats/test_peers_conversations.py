@@ -143,7 +143,7 @@ def test_what_lasts_is_taken_in_and_what_was_corrected_is_asked_about(tmp_path: 
     assert facts["I moved to Munich."].metadata["source"] == "chatgpt"
     assert facts["My dog is called Rex."].created_by_session == "earlier"
     assert facts["My dog is called Rex."].timestamp.isoformat().startswith("2025-06-15T15:06:50.25")
-    assert "4 messages, of which only lasting facts are imported" in report.notes[0]
+    assert "only lasting facts are imported (--raw imports each message): 4" in report.notes[0]
 
 
 def test_a_fact_that_is_said_often_is_one_memory(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_a_fact_that_is_said_often_is_one_memory(tmp_path: Path) -> None:
     path.write_text(json.dumps(talks))
     report, memories = taken_in(path, tmp_path)
     assert [each.created_by_session for each in memories] == ["talk-0"]
-    assert "4 facts already stated before" in report.notes[0]
+    assert "facts already stated before: 4" in report.notes[0]
     (tmp_path / "raw").mkdir()
     assert taken_in(path, tmp_path / "raw", raw=True)[0].new == 5
 
@@ -205,8 +205,8 @@ def test_the_branch_that_was_shown_last_is_read_and_nothing_that_nobody_said(
     path.write_text(json.dumps(talks))
     report, memories = taken_in(path, tmp_path, raw=True)
     assert [each.content for each in memories] == ["See", "Done \ufffd"]
-    assert "4 non-dialogue messages" in report.notes[0]
-    assert "1 conversations that are not to be remembered" in report.notes[0]
+    assert "non-dialogue messages (tools, files, thoughts): 4" in report.notes[0]
+    assert "conversations that are not to be remembered: 1" in report.notes[0]
 
 
 def test_a_ring_of_messages_ends(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_an_export_of_claude_comes_in_with_what_it_remembered(tmp_path: Path) ->
     ]  # fmt: skip
     assert memories[0].timestamp.isoformat() == "2025-06-15T15:06:00+00:00"
     assert memories[-1].metadata == {"kind": "memory", "project": "p1", "source": "claude"}
-    for words in ("1 non-dialogue messages", "1 files", "1 accounts", "1 projects"):
+    for words in ("(tools, thoughts): 1", "files: 1", "accounts: 1", "their documents: 1"):
         assert words in report.notes[0]
     (tmp_path / "facts").mkdir()
     contents = [each.content for each in taken_in(path, tmp_path / "facts")[1]]
@@ -269,7 +269,7 @@ def test_the_archives_in_which_claude_splits_an_export_are_read_from_their_folde
     assert recognise(part).name == "claude"
     report, memories = taken_in(folder, tmp_path, raw=True)
     assert [each.content for each in memories] == ["Hello there", "Likes tea"]
-    assert "1 memory files" in report.notes[0]
+    assert "memory files: 1" in report.notes[0]
 
 
 # Claude Code --------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ def test_transcripts_of_claude_code_come_in_with_the_notes_beside_them(tmp_path:
         "source": "claude-code",
     }
     assert memories[0].timestamp.isoformat() == "2026-03-01T10:00:01.500000+00:00"
-    for words in ("1 events of the program", "1 messages of subagents", "type 'novelty'"):
+    for words in ("events of the program: 1", "messages of subagents: 1", "type 'novelty'"):
         assert words in report.notes[0]
     for path in (project, project / "session.jsonl"):
         assert recognise(path).name == "claude-code"
@@ -336,7 +336,7 @@ def test_a_long_session_and_many_kinds_of_lines_take_little_memory(tmp_path: Pat
     assert peak < 12_000_000 < path.stat().st_size
     with AgentMemory.open(tmp_path / "in.db", agent_id="bob") as memory:
         report = memory.import_(path)
-    assert "5,971 items of other kinds" in report.notes[0]
+    assert "items of other kinds: 5,971" in report.notes[0]
 
 
 # Hostile and broken -------------------------------------------------------------------------------

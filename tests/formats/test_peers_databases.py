@@ -116,7 +116,7 @@ def test_mcp_memory_service(place: Path, tmp_path: Path) -> None:
     path = unpacked("mcp-memory-service.db.gz", place)
     report, memories = only_read(path, tmp_path)
     assert (report.format, report.new) == ("mcp-memory-service", 2)
-    assert report.notes == ["skipped: 1 memories that were deleted or replaced there"]
+    assert report.notes == ["skipped: memories that were deleted or replaced there: 1"]
     assert [(each.content, each.tags, each.category) for each in memories] == [
         ("Likes black tea", ["drinks", "tea"], "note"),
         ("Decided on PostgreSQL 17 for the ledger", ["db"], "decision"),
@@ -143,7 +143,7 @@ def test_mnemosyne(place: Path, tmp_path: Path) -> None:
     """Of Mnemosyne 3.15.1: four were remembered, one replaced, one forgotten."""
     report, memories = only_read(unpacked("mnemosyne.db.gz", place), tmp_path)
     assert (report.format, report.new) == ("mnemosyne", 2)
-    assert report.notes == ["skipped: 1 memories that were deleted or replaced there"]
+    assert report.notes == ["skipped: memories that were deleted or replaced there: 1"]
     assert [each.content for each in memories] == ["Likes black tea", "Lives in Porto"]
     assert memories[0].metadata["metadata_json"] == {"topic": "drinks"}
     assert memories[0].created_by_session == "s1"
@@ -154,7 +154,7 @@ def test_the_history_of_mem0(place: Path, tmp_path: Path) -> None:
     """Of mem0ai 2.2.1: three were added, one updated, one deleted."""
     report, memories = only_read(unpacked("mem0-history.db.gz", place), tmp_path)
     assert (report.format, report.new) == ("mem0", 2)
-    assert report.notes == ["skipped: 1 memories that were deleted or replaced there"]
+    assert report.notes == ["skipped: memories that were deleted or replaced there: 1"]
     assert {each.id: each.content for each in memories} == {
         "0b0e0c1a-1111-4222-8333-000000000001": "Likes black tea",
         "0b0e0c1a-1111-4222-8333-000000000003": "Has a dog, レックス",
@@ -186,7 +186,7 @@ def test_the_local_qdrant_of_mem0(place: Path, tmp_path: Path) -> None:
 def test_claude_mem(place: Path, tmp_path: Path) -> None:
     path = database(place / "claude-mem.db", CLAUDE_MEM)
     report, (observation, summary) = only_read(path, tmp_path)
-    assert (report.format, report.notes) == ("claude-mem", ["skipped: 1 prompts"])
+    assert (report.format, report.notes) == ("claude-mem", ["skipped: prompts: 1"])
     assert observation.content == (
         "PostgreSQL for the ledger\nAfter a trial\nIt was faster.\n- Version 17\n- On two hosts"
     )
@@ -213,8 +213,8 @@ def test_an_older_claude_mem_is_read_as_far_as_it_goes(place: Path, tmp_path: Pa
 def test_engram(place: Path, tmp_path: Path) -> None:
     report, (memory,) = only_read(database(place / "engram.db", ENGRAM), tmp_path)
     assert report.format == "engram"
-    assert "1 memories that were deleted" in report.notes[0]
-    assert "1 prompts" in report.notes[0]
+    assert "memories that were deleted or replaced there: 1" in report.notes[0]
+    assert "prompts: 1" in report.notes[0]
     assert (memory.content, memory.category) == ("Rounding\nCents were lost in refunds", "bugfix")
     assert memory.timestamp.isoformat() == "2026-01-30T16:00:00+00:00"
 
@@ -224,7 +224,7 @@ def test_basic_memory(place: Path, tmp_path: Path) -> None:
     assert (report.format, memory.content) == ("basic-memory", "Light roast is sourer")
     assert (memory.category, memory.tags) == ("discovery", ["taste"])
     assert memory.metadata["title"] == "Coffee"
-    assert report.notes == ["skipped: 1 relations (the folder of notes has them)"]
+    assert report.notes == ["skipped: relations (the folder of notes has them): 1"]
 
 
 # A file that is not ours --------------------------------------------------------------------------

@@ -78,7 +78,7 @@ def test_a_line_of_another_version_is_passed_over_and_counted(tmp_path: Path) ->
     path.write_text(lines(ENTITY, {"type": "event", "name": "x"}, {"type": "event", "name": "y"}))
     report, memories = taken_in(path, tmp_path)
     assert len(memories) == 1
-    assert report.notes[0] == "skipped: 2 lines of the type 'event'"
+    assert report.notes[0] == "skipped: lines of the type 'event': 2"
 
 
 @pytest.mark.parametrize(

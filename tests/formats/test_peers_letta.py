@@ -69,8 +69,8 @@ def test_blocks_and_messages_come_in(tmp_path: Path, form: str) -> None:
     ]
     assert said[0].timestamp.isoformat() == "2026-01-22T02:06:01.046456+00:00"
     assert said[0].created_by_session == "loop"
-    assert "1 empty texts, 4 non-dialogue messages" in report.notes[0]
-    assert "1 tools of agents" in report.notes[0]
+    assert "empty texts: 1; non-dialogue messages (system, tools, thoughts): 4;" in report.notes[0]
+    assert "tools of agents: 1" in report.notes[0]
     (tmp_path / "facts").mkdir()
     _, facts = taken_in(path, tmp_path / "facts")
     assert "My dog is Rex." in [each.content for each in facts]

@@ -337,7 +337,7 @@ def test_what_is_too_long_to_be_read_is_told(path: Path) -> None:
     written = CODEC.write(path, Held([memory(), long]))
     assert written.memories == 2
     assert written.notes == [
-        f"1 entries are longer than {MAX_ITEM_BYTES:,} bytes: no import reads them"
+        f"1 entry is longer than {MAX_ITEM_BYTES:,} bytes, and cannot be imported"
     ]
 
 

@@ -42,6 +42,7 @@ from agent_memory.formats.protocol import Source, Written
 from agent_memory.models.enums import MemoryKind
 from agent_memory.models.memory import Memory
 from agent_memory.runtime.files import make_private_folder, open_private, translated_errors
+from agent_memory.text.counts import counted
 
 _PARTS: Final = ".further"
 _MAX_OPEN: Final = 32
@@ -170,7 +171,7 @@ class _Export:
         if self._with_further:
             notes.append(
                 f"{FURTHER} has the fields that the format has no place for (ids, sessions,"
-                f" metadata, …): of {self._with_further} memories"
+                f" metadata, …): of {counted(self._with_further)}"
             )
         if self._too_long:
             notes.append(

@@ -44,6 +44,7 @@ from agent_memory.integrations.hosts.spool import Spool
 from agent_memory.integrations.hosts.table import HOOK_TOOL, HOSTS, SERVER, Host
 from agent_memory.runtime.paths import agent_address
 from agent_memory.runtime.temporary_files import temporary_folder
+from agent_memory.text.counts import counted
 
 _PATIENCE_SECONDS: Final = 10.0
 _START_SECONDS: Final = 0.5
@@ -275,7 +276,8 @@ class Examination:
             os.close(claim)
             since = entries[0].get("at")
             self._find(
-                f"{count:,} texts captured by hooks are waiting to be stored, since {since}",
+                counted(count, "text captured by hooks is", "texts captured by hooks are")
+                + f" waiting to be stored, since {since}",
                 f"{self._command} recent stores them; if it does not, see hooks/log.jsonl in"
                 " the agent's folder",
             )
@@ -317,8 +319,8 @@ class Examination:
             self._find(f"{problem.kind}: {problem.detail}", f"{self._command} check --repair")
         if info.pending_embeddings:
             self._find(
-                f"{info.pending_embeddings:,} memories are waiting to be embedded: they are"
-                " found by keyword only",
+                f"{counted(info.pending_embeddings, 'memory is', 'memories are')} waiting to be"
+                " embedded, and found by keyword only",
                 f"{self._command} embed",
             )
         return {

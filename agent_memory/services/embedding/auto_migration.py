@@ -19,6 +19,7 @@ from agent_memory.services.embedding.migration import Progress, VectorMigration,
 from agent_memory.services.embedding.service import EmbeddingService
 from agent_memory.services.events import Events
 from agent_memory.services.store import Store
+from agent_memory.text.counts import counted
 
 _TRY_AGAIN_SECONDS: Final = 600.0
 _STOPPING_SECONDS: Final = 30.0
@@ -100,7 +101,7 @@ class AutoMigration:
             return None
         if count is None:
             count = self._store.count(SearchFilters.defaults())
-        return f"{count:,} memories: run `agent-memory migrate` to find them by meaning too"
+        return f"{counted(count)}: run `agent-memory migrate` to find them by meaning too"
 
     # Automatic --------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from agent_memory.models.times import now_utc
 from agent_memory.services.embedding.service import embed_texts, model_of
 from agent_memory.services.store import Store
 from agent_memory.storage.quantization import cosine, quantize
+from agent_memory.text.counts import counted
 
 Progress = Callable[[MigrationProgress], None]
 
@@ -102,7 +103,7 @@ class VectorMigration:
             self._report(status="failed", errors=[*self.progress.errors, str(error)])
             raise MigrationError(
                 f"the migration stopped after {self.progress.memories_processed:,} of"
-                f" {self.plan.memory_count:,} memories: {error}. Nothing was lost, and"
+                f" {counted(self.plan.memory_count)}: {error}. Nothing was lost, and"
                 " searches work as before; run migrate again to continue"
             ) from error
         return self.progress
@@ -238,7 +239,8 @@ class VectorMigration:
         self.progress = self.progress.model_copy(update=changes)
         if self._refused:
             refused = (
-                f"the embedder refused {len(self._refused)} texts: those are found by keyword only"
+                f"the embedder refused {counted(len(self._refused), 'text', 'texts')}, found by"
+                " keyword only"
             )
             others = [error for error in self.progress.errors if "refused" not in error]
             self.progress = self.progress.model_copy(update={"errors": [*others, refused]})

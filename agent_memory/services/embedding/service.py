@@ -38,6 +38,7 @@ from agent_memory.services.search.request import QueryMeaning
 from agent_memory.services.vectors import VectorService, VectorState
 from agent_memory.storage.quantization import quantize
 from agent_memory.storage.records import QueryVector
+from agent_memory.text.counts import counted
 
 Result = TypeVar("Result")
 
@@ -148,7 +149,8 @@ class EmbeddingService:
         waiting = self._vectors.count_pending()
         if not waiting:
             return []
-        return [f"{waiting} memories are not embedded yet: they are found by keyword"]
+        noun = counted(waiting, "memory is", "memories are")
+        return [f"{noun} not embedded yet, and found by keyword only"]
 
     # Storing ----------------------------------------------------------------------------------
 
@@ -195,7 +197,7 @@ class EmbeddingService:
         self._vectors.finish_index()
         if refused:
             raise EmbeddingError(
-                f"the embedder refused the texts of {refused} memories: they are found by keyword"
+                f"the embedder refused the text of {counted(refused)}: found by keyword only"
             )
         return done
 

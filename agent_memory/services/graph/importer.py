@@ -11,6 +11,7 @@ from agent_memory.models.times import format_time
 from agent_memory.services.erasure.tombstones import Tombstones
 from agent_memory.services.policies.admission import Admission
 from agent_memory.storage.engine import Engine
+from agent_memory.text.counts import counted
 
 _CLOSING: Final = ("valid_to", "closed_by", "closing_is_undone")
 
@@ -115,7 +116,8 @@ class GraphImporter:
             return []
         if not self._dry_run:
             self._engine.graph_maintenance.sweep()
-        summary = f"of {self._count:,} entities and relationships, the new ones are imported"
+        summary = counted(self._count, "entity or relationship", "entities and relationships")
+        summary = f"of {summary}, what is new is imported"
         return [summary, *self._notes]
 
 

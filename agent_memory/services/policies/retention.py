@@ -15,6 +15,7 @@ from agent_memory.models.retention import KindLimit, RetentionPolicy, TidyItem
 from agent_memory.models.times import age_in_days, format_time, read_stored_time, shifted
 from agent_memory.storage.change_records import Amount, Usage
 from agent_memory.storage.engine import Engine
+from agent_memory.text.counts import counted
 
 _SUGGESTED: Final = 3
 """The number of memories suggested for the archive when a hard limit is reached."""
@@ -197,7 +198,6 @@ def refuse_beyond(
     amounts = engine.usage.amounts([kind for kind, _ in concerned])
     for kind, limit in concerned:
         more, stored = Amount(*adding[kind]), amounts[kind]
-        words = _NOUNS[kind][1]
         if more.count > 0 and _is_over(stored.count + more.count, limit.max_memories):
             fault = (
                 f"{_counted(kind, stored.count)} stored, and {more.count:,} more would exceed"
@@ -205,7 +205,7 @@ def refuse_beyond(
             )
         elif more.size > 0 and _is_over(stored.size + more.size, limit.max_bytes):
             fault = (
-                f"the {words} take up {stored.size:,} bytes, and {more.size:,} more would"
+                f"the {_NOUNS[kind][1]} take up {stored.size:,} bytes, and {more.size:,} more would"
                 f" exceed the hard limit of {limit.max_bytes:,}"
             )
         else:
@@ -277,7 +277,7 @@ def _excesses(kind: MemoryKind, limit: KindLimit, amount: Amount) -> Iterator[st
         yield f"{_counted(kind, excess)} over the limit of {limit.max_memories:,}"
     if limit.max_bytes is not None and amount.size > limit.max_bytes:
         excess = amount.size - limit.max_bytes
-        size = f"{excess:,} byte{'' if excess == 1 else 's'}"
+        size = counted(excess, "byte", "bytes")
         yield f"the {_NOUNS[kind][1]} are {size} over the limit of {limit.max_bytes:,}"
 
 
@@ -291,8 +291,8 @@ def _advice(engine: Engine, kind: MemoryKind) -> str:
 
 def _counted(kind: MemoryKind, count: int) -> str:
     singular, plural = _NOUNS[kind]
-    return f"{count:,} {singular} is" if count == 1 else f"{count:,} {plural} are"
+    return counted(count, f"{singular} is", f"{plural} are")
 
 
 def _in_days(days: int) -> str:
-    return f"{days:,} day{'' if days == 1 else 's'}"
+    return counted(days, "day", "days")

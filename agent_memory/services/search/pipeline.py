@@ -15,6 +15,7 @@ from agent_memory.services.search.terms import with_terms
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import EVERYTHING, AmongIds, NoRepeatOf, filter_of, scope_of
 from agent_memory.storage.records import QueryVector
+from agent_memory.text.counts import counted
 
 if TYPE_CHECKING:
     from agent_memory.models.excerpt import SearchFilterValues
@@ -205,7 +206,8 @@ def _cut_off(
     cut = ((hit, why) for hit, why in refused if why is not None)
     return result._replace(
         reason=asked[0][0] if asked and not result.hits else "few_matches",
-        explanation=f"{count} more matched, but are below {words}",
+        explanation=f"{counted(count, 'more matched, but is', 'more matched, but are')} below"
+        f" {words}",
         near=list(islice(cut, NEAR_MISSES)),
     )
 
@@ -221,16 +223,18 @@ def _explained(engine: Engine, request: SearchRequest, result: SearchOutcome) ->
         ]
         if left_out:
             why = "is excluded by the filters" if request.passing.is_narrowing else "is archived"
+            more = counted(len(left_out), "more matches", "more match")
             return result._replace(
                 reason="few_matches" if result.hits else "filtered_out",
-                explanation=f"{len(left_out)} more match the query: each {why}",
+                explanation=f"{more} the query: each {why}",
                 near=[(hit, why) for hit in left_out[:NEAR_MISSES]],
             )
     if result.hits:
-        count = len(result.hits)
-        words = f"only {count} memories match the query, or are next to one that does"
-        if count == 1:
-            words = "only 1 memory matches the query, or is next to one that does"
+        matching = (
+            "memory matches the query, or is next to one that does",
+            "memories match the query, or are next to one that does",
+        )
+        words = f"only {counted(len(result.hits), *matching)}"
         return result._replace(reason="few_matches", explanation=words)
     # A user must not learn whether others have memories.
     if not request.scope.is_narrowing and engine.memories.is_empty():

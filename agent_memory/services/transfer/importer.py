@@ -36,6 +36,7 @@ from agent_memory.storage.filters import EVERYTHING
 from agent_memory.storage.fingerprints import fingerprint_of
 from agent_memory.storage.quantization import Quantized, text_hash
 from agent_memory.storage.records import RowValues
+from agent_memory.text.counts import counted
 
 _PAGE: Final = 350
 """Entries compared, and written by one statement. One for 420 new memories, of over 16 kB, is
@@ -410,15 +411,13 @@ class Importer:
         self._of_agent.finish(has_model=self._model is not None)
         self.plan.notes += self._of_graph.finish()
         if count := self._new_rejections:
-            noun = "rejection" if count == 1 else "rejections"
-            self.plan.notes.append(f"{count:,} {noun} imported: see `reject --list`")
+            noun = counted(count, "rejection", "rejections")
+            self.plan.notes.append(f"{noun} imported: see `reject --list`")
         if self._options.dry_run:
             return
         if self._stray_vectors:
-            note = (
-                f"{self._stray_vectors} vectors do not match their texts: those are embedded again"
-            )
-            self.plan.notes.append(note)
+            unfit = ("vector does not match its text", "vectors do not match their texts")
+            self.plan.notes.append(f"{counted(self._stray_vectors, *unfit)}: embedded again")
         self._engine.fingerprints.put(self._fingerprints)
         size = self._engine.agent.config().scratchpad_max_size
         self._engine.scratchpad.evict(max_size=size)

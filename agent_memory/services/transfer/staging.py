@@ -57,6 +57,7 @@ from agent_memory.models.times import format_time
 from agent_memory.runtime.addresses import Address, ServerAddress
 from agent_memory.runtime.temporary_files import temporary_file, temporary_folder
 from agent_memory.services.policies.secrets import apply_secret_policy
+from agent_memory.text.counts import counted
 
 _MODELS: Final[dict[Section, type[Record]]] = {
     Section.AGENT: PortableAgent,
@@ -187,8 +188,8 @@ class Staging:
 
     def left_out(self) -> list[str]:
         """Return what a file of another program contains that did not become a memory."""
-        counts = [f"{count:,} {what}" for what, count in self._passed_over.items() if count]
-        return [f"skipped: {', '.join(counts)}"] if counts else []
+        counts = [f"{what}: {count:,}" for what, count in self._passed_over.items() if count]
+        return [f"skipped: {'; '.join(counts)}"] if counts else []
 
     def notes(self) -> list[str]:
         """Return which memories seem to contain secrets, by some of their ids."""
@@ -196,9 +197,7 @@ class Staging:
             return []
         some = [f"{memory_id} ({secrets})" for memory_id, secrets in self.noticed.items()][:3]
         count = len(self.noticed)
-        subject = (
-            "1 memory seems to contain" if count == 1 else f"{count:,} memories seem to contain"
-        )
+        subject = counted(count, "memory seems to contain", "memories seem to contain")
         return [f"{subject} secrets: {'; '.join(some)}{', …' if count > 3 else ''}"]
 
     def raise_refusal(self, path: Address | ServerAddress) -> None:

@@ -27,6 +27,7 @@ from agent_memory.storage.engine import Engine
 from agent_memory.storage.fingerprints import DuplicateCandidate, fingerprint_of
 from agent_memory.storage.memory_values import is_same_value
 from agent_memory.storage.records import recall_window
+from agent_memory.text.counts import counted
 from agent_memory.text.normalize import DuplicateGrade, grade_of, one_line
 from agent_memory.text.sanitize import as_data
 
@@ -174,7 +175,8 @@ def refusal(refused: Sequence[Duplicate], total: int, places: Mapping[str, int])
     message = f"content: {_reason(first, places)}"
     if first.index is not None:
         message = (
-            f"nothing was stored: {len(refused)} of {total} memories are duplicates;"
+            f"nothing was stored: {len(refused):,} of {counted(total)}"
+            f" {'is a duplicate' if len(refused) == 1 else 'are duplicates'};"
             f" the first, item {first.index}: {message}"
         )
     return DuplicateMemory(message, faults, memory_id=first.memory_id)

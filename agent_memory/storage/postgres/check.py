@@ -17,6 +17,7 @@ from agent_memory.storage.postgres.keyword_index import KeywordIndex
 from agent_memory.storage.postgres.tables.agent import AgentTable
 from agent_memory.storage.postgres.vector_index import VectorIndex
 from agent_memory.storage.records import BEFORE_ALL, page_end
+from agent_memory.text.counts import counted
 
 _PAGE: Final = 1_000
 _MADE_OF_TAGS: Final = """
@@ -89,11 +90,14 @@ class Check:
             self._keywords.catch_up()
         yield from self._agent.find_problems()
         if wrong := self._db.value(_COUNT_WRONG_TAGS):
-            detail = f"{wrong} rows of memory_tags do not match the memories"
+            noun = counted(wrong, "row of memory_tags does", "rows of memory_tags do")
+            detail = f"{noun} not match the memories"
             yield Problem(kind="wrong_tags", detail=detail)
         yield from self._problems_of_texts()
         if wrong := self._db.value(_COUNT_WRONG_WORDS):
-            detail = f"{wrong} words have a wrong count in the keyword index"
+            detail = (
+                f"{counted(wrong, 'word has', 'words have')} a wrong count in the keyword index"
+            )
             yield Problem(kind="stale_keyword_index", detail=detail)
         yield from self._vectors.find_problems()
 

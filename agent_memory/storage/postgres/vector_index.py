@@ -33,6 +33,7 @@ from agent_memory.storage.postgres.tables.vector_codes import CodeTable
 from agent_memory.storage.quantization import code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
 from agent_memory.storage.vector_samples import Middles, cell_sample
+from agent_memory.text.counts import counted
 
 
 class VectorIndex(Table):
@@ -180,7 +181,8 @@ class VectorIndex(Table):
         for model in models:
             forgotten = self._embeddings.count_forgotten(model.model_id)
             if model.state == "active" and forgotten:
-                detail = f"{forgotten} memories have no embedding and are not queued for one"
+                lack = ("memory has no embedding and is", "memories have no embedding and are")
+                detail = f"{counted(forgotten, *lack)} not queued for one"
                 problems.append(Problem(kind="missing_embedding", detail=detail))
         return problems
 

@@ -54,6 +54,7 @@ from agent_memory.storage.sqlite.tables.memories import MemoryTable
 from agent_memory.storage.sqlite.tables.vector_cells import Build
 from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, CodeTables, Kind
 from agent_memory.storage.vector_samples import Middles, cell_sample, spread_sample
+from agent_memory.text.counts import counted
 
 MOST_MODELS: Final = 4
 """Models whose cells are cached."""
@@ -335,15 +336,18 @@ class VectorIndex(Table):
         models = self._embeddings.models()
         problems = [problem for model in models for problem in self.problems_of(model)]
         if wrong := self._embeddings.count_wrong_models():
-            detail = f"{wrong} rows of embedding_models describe no valid model"
+            kinds = ("row of embedding_models describes", "rows of embedding_models describe")
+            detail = f"{counted(wrong, *kinds)} no valid model"
             problems.append(Problem(kind="wrong_row", detail=detail))
         for model in models:
             forgotten = self._embeddings.count_forgotten(model.model_id)
             if model.state == "active" and forgotten:
-                detail = f"{forgotten} memories have no embedding and are not queued for one"
+                lack = ("memory has no embedding and is", "memories have no embedding and are")
+                detail = f"{counted(forgotten, *lack)} not queued for one"
                 problems.append(Problem(kind="missing_embedding", detail=detail))
         if orphans := self._embeddings.count_orphans():
-            detail = f"{orphans} embeddings are of a model that is not in embedding_models"
+            noun = counted(orphans, "embedding is", "embeddings are")
+            detail = f"{noun} of a model that is not in embedding_models"
             problems.append(Problem(kind="orphan", detail=detail))
         return problems + [
             Problem(kind="stale_vector_index", detail=f"the table {name} belongs to no model")
@@ -399,7 +403,8 @@ class VectorIndex(Table):
             after = page_end(rows[-1][0], after=after)
         # Queued memories may still be there.
         wrong += len(codes.keys() - self._embeddings.all_queued())
-        detail = f"{wrong} rows of {name} do not match the embeddings"
+        noun = counted(wrong, f"row of {name} does", f"rows of {name} do")
+        detail = f"{noun} not match the embeddings"
         return [Problem(kind="stale_vector_index", detail=detail)] if wrong else []
 
     def _unused_tables(self, models: list[EmbeddingModel]) -> dict[str, Kind]:

@@ -211,7 +211,7 @@ def test_an_embedder_that_does_not_answer_and_what_waits_for_it_are_told(
         memory.store("Production lives in Bergen")
     report = doctor(code=6)
     assert "searches are degraded: " in problems(report)
-    assert "1 memories are waiting to be embedded" in problems(report)
+    assert "1 memory is waiting to be embedded" in problems(report)
     assert report["memory"]["pending_embeddings"] == 1
 
 

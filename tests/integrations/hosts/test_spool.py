@@ -255,7 +255,7 @@ def test_doctor_tells_what_waits(
     assert report["waiting"] == 1
     (problem,) = [each for each in report["problems"] if "waiting to be stored" in each["problem"]]
     assert problem["problem"].startswith(
-        "1 texts captured by hooks are waiting to be stored, since 20"
+        "1 text captured by hooks is waiting to be stored, since 20"
     )
     assert "agent-memory --agent bob recent stores them" in problem["advice"]
     claim = Spool(str(root / "bob")).claim()  # somebody is storing them

@@ -305,7 +305,7 @@ def test_a_handle_that_may_only_read_searches_by_meaning_and_writes_nothing(
         results = reader.search("hund", 1)
         assert [hit.memory.content for hit in results] == ["dog"]
         assert results.search_metadata.backend == "vector"
-        assert "1 memories are not embedded yet" in results.search_metadata.degraded[0]
+        assert "1 memory is not embedded yet" in results.search_metadata.degraded[0]
         assert [hit.memory.content for hit in reader.search("tree", 1)] == ["tree"]
         assert reader.info().pending_embeddings == 1
     assert server.texts == [*STORED, *OTHERS, "hund", "tree"]  # the last two are questions
@@ -393,7 +393,7 @@ def test_a_search_catches_up_a_batch_and_says_what_still_waits(
         " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 130) SELECT 'later' || i FROM n",
     )
     first = memory.search("hund", count_accesses=False).search_metadata.degraded
-    assert first == ["30 memories are not embedded yet: they are found by keyword"]
+    assert first == ["30 memories are not embedded yet, and found by keyword only"]
     assert found(memory, "hund") == ["dog"]
     assert memory.info().pending_embeddings == 0
     assert all(server.texts.count(f"later{number}") == 1 for number in range(1, 131))

@@ -341,7 +341,7 @@ def test_vectors_of_another_text_are_left_out(
     path.write_text(path.read_text().replace('content: "The physician said 3"', 'content: "other"'))
     with other(embedder="wordllama") as copy:
         report = copy.import_(path)
-        assert [note for note in report.notes if "1 vectors do not match their texts" in note] != []
+        assert [note for note in report.notes if "1 vector does not match its text" in note] != []
         copy.embed()
         assert (copy.info().pending_embeddings, copy.check().problems) == (0, [])
         assert copy.embedding_usage.texts == 1

@@ -145,7 +145,7 @@ DAMAGES = {
     "a vector is gone": Damage(
         ["DELETE FROM embeddings WHERE seq = 1", "DELETE FROM embedding_queue"],
         MISSING,
-        "1 memories have no embedding and are not queued for one",
+        "1 memory has no embedding and is not queued for one",
         ["dog"],
     ),
     "all vectors are gone": Damage(
@@ -165,7 +165,7 @@ DAMAGES = {
     "a row of the index is gone": Damage(
         ["DELETE FROM embedding_index_1 WHERE rowid = 2"],
         STALE,
-        "1 rows of embedding_index_1 do not match",
+        "1 row of embedding_index_1 does not match",
     ),
     "a row of the index is another's": Damage(
         [
@@ -173,12 +173,12 @@ DAMAGES = {
             f"INSERT INTO embedding_index_1 (rowid, cell, code) VALUES (2, 0, {OTHER_CODE})",
         ],
         STALE,
-        "1 rows of embedding_index_1 do not match",
+        "1 row of embedding_index_1 does not match",
     ),
     "the index has a row of nothing": Damage(
         [f"INSERT INTO embedding_index_1 (rowid, cell, code) VALUES (900000, 0, {OTHER_CODE})"],
         STALE,
-        "1 rows of embedding_index_1 do not match",
+        "1 row of embedding_index_1 does not match",
     ),
     "the index is empty": Damage(
         ["DELETE FROM embedding_index_1"],

@@ -183,12 +183,12 @@ CELL_COLUMNS = (
     " retired INTEGER NOT NULL) STRICT"
 )
 DAMAGES = {
-    "a row is gone": (["DELETE FROM embedding_codes_1 WHERE seq = 2"], "1 rows of"),
-    "a row is another's": ([f"UPDATE embedding_codes_1 SET code = {CODE} WHERE seq = 2"], "1 rows"),
-    "a row is cut": (["UPDATE embedding_codes_1 SET code = x'01' WHERE seq = 2"], "1 rows"),
-    "a row of nothing": ([f"INSERT INTO embedding_codes_1 VALUES (0, 900000, {CODE})"], "1 rows"),
+    "a row is gone": (["DELETE FROM embedding_codes_1 WHERE seq = 2"], "1 row"),
+    "a row is another's": ([f"UPDATE embedding_codes_1 SET code = {CODE} WHERE seq = 2"], "1 row"),
+    "a row is cut": (["UPDATE embedding_codes_1 SET code = x'01' WHERE seq = 2"], "1 row"),
+    "a row of nothing": ([f"INSERT INTO embedding_codes_1 VALUES (0, 900000, {CODE})"], "1 row"),
     "the table is gone": (["DROP TABLE embedding_codes_1"], "embedding_codes_1 is missing"),
-    "a row is in no cell": (["UPDATE embedding_codes_1 SET cell = 5 WHERE seq = 2"], "1 rows of"),
+    "a row is in no cell": (["UPDATE embedding_codes_1 SET cell = 5 WHERE seq = 2"], "1 row"),
     "there are no cells": (["DELETE FROM embedding_cells_1"], "20 rows of"),
     "the table of cells is gone": (["DROP TABLE embedding_cells_1"], "_codes_1 is missing"),
     "the table of cells is another's": (

@@ -22,6 +22,7 @@ from agent_memory.storage.sqlite.connection import (
 )
 from agent_memory.storage.sqlite.schema import REBUILD_INDEX
 from agent_memory.storage.sqlite.schema_check import only_adds_columns
+from agent_memory.text.counts import counted
 
 _COMPARE_INDEX: Final = (
     "INSERT INTO memory_index (memory_index, rank) VALUES ('integrity-check', 1)"
@@ -200,7 +201,8 @@ def _unreadable(database: Database) -> list[Problem]:
 
 def _wrong_tags(database: Database) -> list[Problem]:
     wrong = database.value(_COUNT_WRONG_TAGS)
-    detail = f"{wrong} rows of memory_tags do not match memories.tags"
+    noun = counted(wrong, "row of memory_tags does", "rows of memory_tags do")
+    detail = f"{noun} not match memories.tags"
     return [Problem(kind="wrong_tags", detail=detail)] if wrong else []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from agent_memory.storage.sql import rejections
+from agent_memory.text.counts import counted
 
 if TYPE_CHECKING:
     from agent_memory.models.agent import Problem
@@ -20,7 +21,8 @@ class RejectionTable(rejections.RejectionTable):
         from agent_memory.models.agent import Problem  # noqa: PLC0415 - storing needs no model
 
         count = self._db.value(f"SELECT count(*) {_WRONG}")
-        detail = f"{count} rows of rejections have no hash of a value"
+        noun = counted(count, "row of rejections has", "rows of rejections have")
+        detail = f"{noun} no hash of a value"
         return [Problem(kind="wrong_row", detail=detail)] if count else []
 
     def repair(self) -> None:
