@@ -230,6 +230,15 @@ class HistoryTable(Protocol):
     ) -> list[HistoryEntry]:
         """Return the changes of a memory, or of all, newest first; or those ``before`` one."""
 
+    def entries_of(
+        self, user_id: str, run_id: str | None, *, limit: int, before: int | None = None
+    ) -> list[HistoryEntry]:
+        """Return the changes of the memories of a user, or of one of their runs, newest first.
+
+        That are the memories that are theirs now, or were when they were deleted; what was done to
+        them before they were is included.
+        """
+
 
 class OperationTable(Protocol):
     """The table of operations: groups of changes made by one verb, and what cannot be undone."""

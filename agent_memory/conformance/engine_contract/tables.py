@@ -114,6 +114,31 @@ class MemoryTableContract:
         events = [entry.event for entry in engine.history.entries("mem-1", limit=9)]
         assert events == ["DELETE", "UPDATE", "ADD"]
 
+    def test_the_history_of_a_user_is_of_what_is_theirs_or_was_when_deleted(
+        self, engine: Engine
+    ) -> None:
+        stored(
+            engine,
+            memory_of(1, user_id="ann"),
+            memory_of(2, user_id="ann", run_id="r"),
+            memory_of(3, user_id="ben", run_id="r"),
+            memory_of(4, user_id="ann"),
+            memory_of(5),
+        )
+        with engine.write():
+            for number in (1, 3):
+                engine.memory_rows.delete(f"mem-{number}")
+        ann = engine.history.entries_of("ann", None, limit=9)
+        assert [(entry.event, entry.memory_id[-1]) for entry in ann] == [
+            ("DELETE", "1"), ("ADD", "4"), ("ADD", "2"), ("ADD", "1")
+        ]  # fmt: skip
+        assert engine.history.entries_of("ann", None, limit=1) == ann[:1]
+        assert engine.history.entries_of("ann", None, limit=2, before=ann[0].change_id) == ann[1:3]
+        assert engine.history.entries_of("ann", "r", limit=9) == [ann[2]]
+        assert engine.history.entries_of("nobody", None, limit=9) == []
+        assert engine.history.last_change_of("ann", None) == ann[0].change_id
+        assert engine.history.last_change_of("ann", "r") == ann[2].change_id
+
     def test_row_ids_are_not_given_twice(self, engine: Engine) -> None:
         (first,) = stored(engine, memory_of(1))
         with engine.write():

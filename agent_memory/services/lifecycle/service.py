@@ -147,25 +147,21 @@ class LifecycleService(Service):
     def own_history(self, owner: Owner, *, limit: int) -> list[HistoryEntry]:
         """Return the changes of one owner's memories, while they were this owner's, newest first.
 
-        A memory that is another's now, or was when it was deleted, is not traced: tracing all of
-        20,000 took 5 s.
+        A memory that is another's now, or was when it was deleted, has none: to read the history of
+        12,000 memories for three took 1.6 s.
         """
         own: dict[str, frozenset[int]] = {}
         entries: list[HistoryEntry] = []
+        size = max(100, min(limit, _HISTORY_PAGE))
+        before = None
         with self._engine.read():
-            page = self._engine.history.entries(None, limit=_HISTORY_PAGE)
-            while page and len(entries) < limit:
-                newest = {each.memory_id: each for each in reversed(page)}
-                unknown = sorted(newest.keys() - own.keys())
-                rows = self._engine.memory_rows.get_many(unknown)
-                for memory_id in unknown:
-                    last = rows.get(memory_id) or newest[memory_id].old_values or {}
-                    is_own = owner.owns(last.get("user_id"), last.get("run_id"))
-                    traced = own_change_ids(self._engine, memory_id, owner) if is_own else ()
-                    own[memory_id] = frozenset(traced)
+            while len(entries) < limit and (
+                page := self._engine.history.entries_of(*owner, limit=size, before=before)
+            ):
+                for memory_id in {each.memory_id for each in page} - own.keys():
+                    own[memory_id] = own_change_ids(self._engine, memory_id, owner)
                 entries += [each for each in page if each.change_id in own[each.memory_id]]
                 before = page[-1].change_id
-                page = self._engine.history.entries(None, limit=_HISTORY_PAGE, before=before)
         return entries[:limit]
 
     def get_as_of(self, memory_id: str, moment: datetime) -> Memory | None:

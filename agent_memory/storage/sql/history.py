@@ -10,7 +10,7 @@ from agent_memory.errors import StorageCorrupt
 from agent_memory.models.times import format_time
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.history_rows import change_of_row, entry_of_row, row_of_change
-from agent_memory.storage.records import BEFORE_ALL, Operation, page_end
+from agent_memory.storage.records import BEFORE_ALL, Operation, Row, page_end
 from agent_memory.storage.sql import Table
 
 if TYPE_CHECKING:
@@ -26,6 +26,13 @@ DELETE FROM history AS h WHERE h.changed_at > ? AND NOT EXISTS (
 """Changes by a clock that was ahead stay if a change up to the moment builds on them."""
 _SELECT: Final = """
 SELECT change_id, memory_id, event, changed_at, session_id, old_values, new_values FROM history"""
+_IS_OF: Final = "user_id = :user_id AND (CAST(:run_id AS text) IS NULL OR run_id = :run_id)"
+_SELECT_LAST_OF: Final = f"""
+SELECT h.change_id FROM history AS h LEFT JOIN memories AS m ON m.id = h.memory_id
+WHERE CASE WHEN m.id IS NOT NULL THEN {_IS_OF} ELSE {{}} END ORDER BY h.change_id DESC LIMIT 1"""
+_SELECT_OF: Final = f"""{_SELECT} WHERE change_id < :before AND memory_id IN (
+  SELECT id FROM memories WHERE {_IS_OF} UNION SELECT h.memory_id FROM history AS h WHERE {{}})
+ORDER BY change_id DESC LIMIT :limit"""
 _INSERT: Final = """
 INSERT INTO history (memory_id, event, changed_at, session_id, old_values, new_values)
 VALUES (?, ?, ?, ?, ?, ?)"""
@@ -39,8 +46,8 @@ class HistoryTable(Table):
 
     _KEEP_REVIEWS: ClassVar[str]
     _FORGET_REVIEWS: ClassVar[str]
-    _SELECT_LAST_OF: ClassVar[str]
-    """The query for the newest change of the memories of a user, or of one of their runs."""
+    _WAS_OF: ClassVar[str]
+    """Whether a row ``h`` is the deletion of a memory of a user, or of one of their runs."""
 
     def last_change(self) -> int:
         return int(self._db.value("SELECT max(change_id) FROM history") or 0)
@@ -50,9 +57,8 @@ class HistoryTable(Table):
 
         Deleted memories count for the user whom they were about when they were deleted.
         """
-        return int(
-            self._db.value(self._SELECT_LAST_OF, {"user_id": user_id, "run_id": run_id}) or 0
-        )
+        sql = _SELECT_LAST_OF.format(self._WAS_OF)
+        return int(self._db.value(sql, {"user_id": user_id, "run_id": run_id}) or 0)
 
     def sign(self, memory_id: str, *, since: int, session_id: str, now: datetime) -> None:
         values = (session_id, format_time(now), since, memory_id)
@@ -138,7 +144,16 @@ AND memory_id {self._db.AMONG}"""
         conditions = {sql: value for sql, value in asked.items() if value is not None}
         where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
         sql = f"{_SELECT} {where} ORDER BY change_id DESC LIMIT ?"
-        rows = self._db.rows(sql, (*conditions.values(), limit))
+        return self._entries(self._db.rows(sql, (*conditions.values(), limit)))
+
+    def entries_of(
+        self, user_id: str, run_id: str | None, *, limit: int, before: int | None = None
+    ) -> list[HistoryEntry]:
+        values = {"user_id": user_id, "run_id": run_id, "limit": limit}
+        values["before"] = 2**63 - 1 if before is None else before
+        return self._entries(self._db.rows(_SELECT_OF.format(self._WAS_OF), values))
+
+    def _entries(self, rows: list[Row]) -> list[HistoryEntry]:
         try:
             return [entry_of_row(row) for row in rows]
         except (ValueError, TypeError) as error:  # the schema rules that out

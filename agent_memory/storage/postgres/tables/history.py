@@ -15,13 +15,8 @@ WHERE change_id = (SELECT max(change_id) FROM history WHERE memory_id = %s) AND 
     _FORGET_REVIEWS = """
 UPDATE history SET old_values = (old_values::jsonb - 'reviews')::text
 WHERE event = 'DELETE' AND old_values::json -> 'reviews' IS NOT NULL"""
-    _SELECT_LAST_OF = """
-SELECT h.change_id FROM history AS h LEFT JOIN memories AS m ON m.id = h.memory_id
-WHERE CASE WHEN m.id IS NOT NULL
-  THEN m.user_id = :user_id AND (:run_id::text IS NULL OR m.run_id = :run_id)
-  WHEN h.event = 'DELETE' THEN h.old_values::json ->> 'user_id' = :user_id
-    AND (:run_id::text IS NULL OR h.old_values::json ->> 'run_id' = :run_id) END
-ORDER BY h.change_id DESC LIMIT 1"""
+    _WAS_OF = """CASE WHEN h.event = 'DELETE' THEN h.old_values::json ->> 'user_id' = :user_id
+    AND (:run_id::text IS NULL OR h.old_values::json ->> 'run_id' = :run_id) END"""
 
 
 class OperationTable(history.OperationTable):

@@ -32,13 +32,9 @@ WHERE change_id = (SELECT max(change_id) FROM history WHERE memory_id = ?) AND e
 UPDATE history SET old_values = json_remove(old_values, '$.reviews')
 WHERE event = 'DELETE' AND CASE WHEN json_valid(old_values)
   THEN json_type(old_values, '$.reviews') IS NOT NULL END"""
-    _SELECT_LAST_OF = """
-SELECT h.change_id FROM history AS h LEFT JOIN memories AS m ON m.id = h.memory_id
-WHERE CASE WHEN m.id IS NOT NULL
-  THEN m.user_id = :user_id AND (:run_id IS NULL OR m.run_id = :run_id)
-  WHEN h.event = 'DELETE' AND json_valid(h.old_values) THEN h.old_values ->> 'user_id' = :user_id
-    AND (:run_id IS NULL OR h.old_values ->> 'run_id' = :run_id) END
-ORDER BY h.change_id DESC LIMIT 1"""
+    _WAS_OF = """CASE WHEN h.event = 'DELETE' AND json_valid(h.old_values)
+  THEN h.old_values ->> 'user_id' = :user_id
+    AND (:run_id IS NULL OR h.old_values ->> 'run_id' = :run_id) END"""
 
     def begin_all(self) -> None:
         """Begin the history of memories that have none, because they are older than the table."""
