@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 _MOST_LISTED: Final = 1_000
 _WHOLE: Final = ("store", "sqlite")
 _SETTINGS: Final = ("metadata", "settings")
+_OF_ALL: Final = ("sqlite", *_SETTINGS)
+_ONE_USERS: Final = "the agent's settings, graph and history are not in the export of one user"
 
 
 class TransferVerbs(OpenMemory):
@@ -61,9 +63,17 @@ class TransferVerbs(OpenMemory):
 
         ``embeddings`` says whether the vectors are wanted too.
         """
+        with self._dump(embeddings=embeddings, as_of=as_of) as source:
+            yield source
+
+    @contextlib.contextmanager
+    def _dump(
+        self, *, embeddings: bool, as_of: Time | None, owner: Owner | None = None
+    ) -> Iterator[Source]:
         with contextlib.ExitStack() as stack:
             memory = self if as_of is None else stack.enter_context(self._as_of(as_of))
-            yield stack.enter_context(memory._store.transfer.dump(embeddings=embeddings))
+            dump = memory._store.transfer.dump(embeddings=embeddings, owner=owner)
+            yield stack.enter_context(dump)
 
     def export(
         self,
@@ -72,6 +82,8 @@ class TransferVerbs(OpenMemory):
         format: str = "store",  # noqa: A002 - the option's name
         embeddings: bool = False,
         as_of: Time | None = None,
+        user_id: str | None = None,
+        run_id: str | None = None,
         overwrite: bool = False,
     ) -> ExportReport:
         """Write the store to a file, and report what was written and what the format cannot hold.
@@ -82,13 +94,22 @@ class TransferVerbs(OpenMemory):
         JSONL files) or ``sqlite``. The same store gives the same bytes. ``embeddings`` includes the
         vectors if the format can hold them; ``as_of`` writes the store as it was at a time.
 
+        With a ``user_id``, only the memories about this user are written, archived ones too, or
+        those of one ``run_id`` of this user; ``store`` then has no settings, graph and history.
+        The formats that hold no single memories (``sqlite``, ``metadata``, ``settings``) are
+        refused.
+
         The file is private. It replaces an existing one only if ``overwrite``, and only when it is
         complete. Raises ``ValidationError``, ``StorageFull`` and ``StorageUnavailable``.
         """
-        dump = self.dump(embeddings=embeddings, as_of=as_of)
+        owner = _owner_of(user_id, run_id)
+        if owner is not None and format in _OF_ALL:
+            message = f"{format!r} is about all memories: leave the user out, or use another format"
+            raise ValidationError.of("format", message, format)
+        dump = self._dump(embeddings=embeddings, as_of=as_of, owner=owner)
         report = self._write_out(path, format, dump, overwrite=overwrite)
-        notes = [*report.notes, *self._left_out(report.format)]
-        return report.model_copy(update={"notes": notes})
+        left_out = self._left_out(report.format) if owner is None else [_ONE_USERS]
+        return report.model_copy(update={"notes": [*report.notes, *left_out]})
 
     def _export_of(
         self,
@@ -366,6 +387,16 @@ def _report(
         settings=plan.settings,
         backup=None if backup is None else str(backup),
     )
+
+
+def _owner_of(user_id: str | None, run_id: str | None) -> Owner | None:
+    if user_id is None and run_id is None:
+        return None
+    if user_id is None:
+        raise ValidationError.of("run_id", "belongs to a user: give the user_id too", run_id)
+    from agent_memory.models.session import SessionScope  # noqa: PLC0415 - seldom used
+
+    return SessionScope.of({"user_id": user_id, "run_id": run_id}).owner
 
 
 def _refuse_target(place: Path, *, is_folder: bool) -> None:

@@ -6,7 +6,6 @@ import contextlib
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,6 +43,8 @@ _READ: Final = click.Choice(registry.readable_names())
     "--embeddings", is_flag=True, help="Include the vectors, if the format can hold them."
 )
 @as_of_option
+@click.option("--user", "user_id", help="Only memories about this user.")
+@click.option("--run", "run_id", help="Only memories of this run of the user.")
 @click.option("--force", is_flag=True, help="Replace what exists.")
 @json_option
 @click.pass_obj
@@ -52,9 +53,8 @@ def export(
     /,
     name: str,
     output: str,
-    embeddings: bool,
-    as_of: datetime | None,
     force: bool,
+    **options: Any,
 ) -> None:
     """Export an agent's memories, in one of the documented formats.
 
@@ -68,6 +68,7 @@ def export(
       agent-memory --agent bob export --output bob.yaml
       agent-memory --agent bob export --format jsonl | head
       agent-memory --agent bob export --format directory --output ./memories
+      agent-memory --agent bob export --user alice --output alice.yaml
     """
     to_stdout = output == "-"
     if to_stdout and registry.codec(name).is_folder:
@@ -77,15 +78,13 @@ def export(
             f"--{session.printed_by} and an export to stdout exclude each other: give --output PATH"
         )
     with session.open() as memory, place_to_write(output) as place:
-        done = memory.export(
-            place, format=name, embeddings=embeddings, as_of=as_of, overwrite=force
-        )
+        done = memory.export(place, format=name, overwrite=force, **options)
         archived = memory.count(filters={"archived": True})
-        has_archived = done.memory_count == memory.count() + archived
+        is_whole = options["as_of"] is None and done.memory_count == memory.count() + archived
     for note in [*done.notes, *_unlike_its_name(done.path, name)]:
         click.echo(f"note: {safe(note)}", err=True)
     if not to_stdout:
-        memories = count_text(done.memory_count, archived if has_archived and not as_of else None)
+        memories = count_text(done.memory_count, archived if is_whole else None)
         emit(done, text=f"wrote {memories} to {done.path}")
 
 

@@ -469,3 +469,16 @@ def test_what_a_copy_of_the_file_has_of_what_was_erased_is_named(
         memory.backup(tmp_path / "copy.db")
         memory.erase("q1")
     assert "\nskipped: q1 was erased\n" in cli("import", str(tmp_path / "copy.db")).out
+
+
+def test_one_user_leaves_with_all_that_is_theirs(cli: Cli, root: Path, tmp_path: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store_many(
+            [{"content": "oak", "user_id": "alice"}, {"content": "elm", "user_id": "ben"}]
+        )
+    place = tmp_path / "alice.yaml"
+    done = cli("export", "--user", "alice", "-o", str(place))
+    assert (done.code, done.out) == (0, f"wrote 1 memory to {place}\n")
+    assert "elm" not in place.read_text(encoding="utf-8")
+    assert cli("--agent", "new", "import", str(place)).code == 0
+    assert cli("export", "--run", "r1").code == 4

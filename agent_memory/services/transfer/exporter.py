@@ -35,8 +35,8 @@ class Dump:
     """The content of one store for an export. Use it inside ``engine.read()``: one moment's state.
 
     ``embeddings`` is whether the vectors are exported too. With an ``owner``, the memories and the
-    scratchpad are limited to this owner's; ``entries`` is not for such an export. ``leave`` ends
-    the read transaction.
+    scratchpad are limited to this owner's, and ``entries`` yields nothing else. ``leave`` ends the
+    read transaction.
     """
 
     def __init__(
@@ -118,9 +118,12 @@ class Dump:
     def entries(self) -> Iterator[Entry]:
         """Yield everything: the agent, its memories, and the data about them.
 
+        Of one owner these are the memories and which of them are in the scratchpad: the rest is the
+        agent's, and tells of others.
+
         Raises ``StorageCorrupt`` if the file has bytes in place of a text.
         """
-        for entry in self._entries():
+        for entry in self._entries() if self._owner is None else self._own_entries():
             if any(map(_has_bytes, entry.fields.values())):
                 raise StorageCorrupt(
                     f"{self._engine.location} is damaged: a {entry.section.value} to be"
@@ -133,8 +136,7 @@ class Dump:
         yield Entry(Section.AGENT, self._agent(model))
         for row in self._engine.memory_rows.iterate():
             yield Entry(Section.MEMORY, fields_of(row))
-        for memory_id, entered_at, reason in self._engine.scratchpad.entries():
-            fields = {"id": memory_id, "entered_at": entered_at, "reason": reason}
+        for fields in self._scratchpad_fields():
             yield Entry(Section.SCRATCHPAD, fields)
         for rejection in self._engine.rejections.all():
             yield Entry(Section.REJECTION, _rejection_fields(rejection))
@@ -150,6 +152,21 @@ class Dump:
         yield from self._changes()
         for tombstone in tombstones_in_force(self._engine):
             yield Entry(Section.TOMBSTONE, _tombstone_fields(tombstone))
+
+    def _own_entries(self) -> Iterator[Entry]:
+        yield Entry(Section.AGENT, {"agent_id": self.agent_id})
+        own: set[str] = set()
+        for row in self._engine.memory_rows.iterate():
+            if self._is_meant(row["user_id"], row["run_id"]):
+                own.add(row["id"])
+                yield Entry(Section.MEMORY, fields_of(row))
+        for fields in self._scratchpad_fields():
+            if fields["id"] in own:
+                yield Entry(Section.SCRATCHPAD, fields)
+
+    def _scratchpad_fields(self) -> Iterator[dict[str, Any]]:
+        for memory_id, entered_at, reason in self._engine.scratchpad.entries():
+            yield {"id": memory_id, "entered_at": entered_at, "reason": reason}
 
     def _model(self) -> EmbeddingModel | None:
         if not self._embeddings:

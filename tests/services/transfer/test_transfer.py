@@ -26,9 +26,12 @@ from exchange import (
 )
 
 from agent_memory import AgentMemory, RejectedContent, ValidationError
+from agent_memory.formats.registry import FORMATS
 from agent_memory.models.agent import AgentConfig
 
 pytestmark = pytest.mark.usefixtures("temporary")
+
+OF_ALL = ("sqlite", "metadata", "settings")
 
 
 @pytest.fixture
@@ -49,6 +52,53 @@ def test_every_field_of_every_memory_comes_back(
         assert everything(copy) == everything(full)
         assert len(everything(full)) == 13
         assert copy.check().problems == []
+
+
+@pytest.mark.parametrize("format", [name for name in FORMATS if name not in OF_ALL])
+def test_one_users_memories_are_exported_alone(
+    memory: AgentMemory, other: Open, tmp_path: Path, format: str
+) -> None:
+    memory.configure(on_secret="mask")
+    bens = memory.store("Ben keeps bees", user_id="ben")
+    cold = memory.store("Alice sold her boat", user_id="alice")
+    memory.update(memory.store("Ben likes quartz", user_id="ben"), content="Ben likes basalt")
+    kept = memory.store("Alice likes oak", user_id="alice", run_id="r1", tags=["wood"])
+    memory.graph.add("Ben", "keeps", "bees", memory_id=bens)
+    memory.promote(bens)
+    memory.promote(kept)
+    memory.archive(cold)
+    place = tmp_path / "alice"
+    report = memory.export(place, format=format, user_id="alice")
+    files = sorted(path for path in (place, *place.rglob("*")) if path.is_file())
+    text = "".join(path.read_text(encoding="utf-8") for path in files)
+    assert "oak" in text
+    assert [
+        word for word in ("Ben", "bees", "quartz", "basalt", bens, "mask") if word in text
+    ] == []
+    ids = {kept} if format == "scratchpad" else {kept, cold}
+    assert report.memory_count == len(ids)
+    with other() as copy:
+        assert copy.import_(place).new == len(ids)
+        assert copy.count(filters={"archived": None}) == len(ids)
+        assert copy.info().config.on_secret == "warn"
+        if format == "store":
+            assert copy.get(kept) == memory.get(kept)
+            assert [each.id for each in copy.scratchpad().memories] == [kept]
+    of_run = memory.export(tmp_path / "run", format=format, user_id="alice", run_id="r1")
+    assert of_run.memory_count == 1
+
+
+def test_what_is_about_all_memories_is_no_export_of_one_user(
+    memory: AgentMemory, tmp_path: Path
+) -> None:
+    for name in OF_ALL:
+        with pytest.raises(ValidationError, match="is about all memories: leave the user out"):
+            memory.export(tmp_path / "out", format=name, user_id="alice")
+    with pytest.raises(ValidationError, match="give the user_id too"):
+        memory.export(tmp_path / "out", run_id="r1")
+    with pytest.raises(ValidationError, match="user_id"):
+        memory.export(tmp_path / "out", user_id="")
+    assert list(tmp_path.glob("out*")) == []
 
 
 ODD_LETTERS = (
