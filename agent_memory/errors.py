@@ -18,6 +18,13 @@ _SAID_BY_USERS: Final = frozenset(
 )
 """Fields whose values errors describe and do not show, because they may contain anything."""
 
+_LIMITS: Final = {
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "more than",
+    "less than": "less than",
+}
+
 
 class AgentMemoryError(Exception):
     """The base class of all errors of this library. Messages mask keys in a known format."""
@@ -88,7 +95,7 @@ class ValidationError(AgentMemoryError, ValueError):
         for fault in error.errors(include_url=False, include_context=False):
             loc = (*at, *fault["loc"])
             own = (words or {}).get(fault["type"])
-            message = own or fault["msg"].removeprefix("Value error, ")
+            message = own or in_plain_words(fault["msg"])
             if fields and fault["type"] == "extra_forbidden" and len(fault["loc"]) == 1:
                 message = f"is not permitted: the fields are {', '.join(fields)}"
             is_shown = _is_shown(fault)
@@ -98,7 +105,7 @@ class ValidationError(AgentMemoryError, ValueError):
             is_whole = fault["type"] == "value_error" and isinstance(value, Mapping)
             # If a field is missing, the value is what has the other fields.
             has_none = own or is_whole or fault["type"] == "missing"
-            got = "" if has_none else f" (got {_shortened(value) if is_shown else value})"
+            got = "" if has_none else f" (got {shortened(value) if is_shown else value})"
             place = ".".join(f"{part!s:.80}" for part in loc)  # a key may be a text of megabytes
             lines.append(f"{place or 'value'}: {message}{got}")
         return cls("; ".join(lines), faults)
@@ -176,7 +183,7 @@ class MemoryNotFound(AgentMemoryError, LookupError):
 
     def __init__(self, memory_id: str) -> None:
         super().__init__(
-            f"There is no memory {_shortened(memory_id)}. `recent` and `search` list the ids."
+            f"There is no memory {shortened(memory_id)}. `recent` and `search` list the ids."
         )
         self.memory_id = memory_id
 
@@ -313,6 +320,14 @@ def other_agent(location: object, agent_id: str, expected: str) -> Configuration
 _MOST_BITS: Final = 1024
 
 
+def in_plain_words(message: str) -> str:
+    """Return Pydantic's message about a value, with a limit as our own messages have it."""
+    message = message.removeprefix("Value error, ")
+    for words, plain in _LIMITS.items():
+        message = message.replace(f"Input should be {words}", f"must be {plain}")
+    return message
+
+
 def described(value: object) -> object:
     """Describe a value that must not be shown in an error, by its type and size.
 
@@ -346,7 +361,7 @@ def without_secrets(value: Any) -> Any:  # noqa: ANN401 - any value
     return mask_secrets(value)
 
 
-def _shortened(value: object) -> str:
+def shortened(value: object) -> str:
     """Return the representation of a value for an error message, at most 80 characters long."""
     try:
         text = repr(value)

@@ -7,7 +7,7 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, Final
 
-from agent_memory.errors import ValidationError
+from agent_memory.errors import ValidationError, shortened
 
 
 def check_query(query: str) -> str:
@@ -23,7 +23,8 @@ def check_whole_number(name: str, value: int, *, lowest: int, highest: int = 2**
         is_huge = isinstance(value, int) and value > highest
         has_limit = highest < 2**63 - 1 or is_huge
         limits = f"from {lowest} to {highest}" if has_limit else f"of at least {lowest}"
-        raise ValidationError.of(name, f"must be a whole number {limits}", value)
+        message = f"must be a whole number {limits}, not {shortened(value)}"
+        raise ValidationError.of(name, message, value)
     return value
 
 

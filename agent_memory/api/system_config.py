@@ -14,7 +14,13 @@ from pydantic import ValidationError as PydanticValidationError
 
 from agent_memory.embeddings.registry import EmbedderSpec, create_embedder
 from agent_memory.embeddings.settings import EmbedderSettings
-from agent_memory.errors import ConfigurationError, StorageError, ValidationError, described
+from agent_memory.errors import (
+    ConfigurationError,
+    StorageError,
+    ValidationError,
+    described,
+    in_plain_words,
+)
 from agent_memory.models.documents.system_config import (
     EmbedderConfig,
     LLMConfig,
@@ -334,7 +340,7 @@ def _describe_faults(
         source = ""
         if len(loc) == 2 and loc[0] == "llm" and loc[1] in from_outside:
             source = f", from {LLM_VARIABLES[str(loc[1])]}"
-        message = fault["msg"].removeprefix("Value error, ")
+        message = in_plain_words(fault["msg"])
         yield f"{name:.150}: {message} (got {_show(fault['input'])}{source})"
 
 

@@ -221,8 +221,9 @@ class WritingVerbs(OpenMemory):
         """Change some fields of a memory, and return it as it is now.
 
         The old values stay in its history. The fields are those of ``store`` except ``id`` and
-        ``session_id``; lists and mappings replace the old ones. With ``if_version``, the memory
-        must still have that version; otherwise ``ValidationError`` is raised and nothing is
+        ``session_id``; lists and mappings replace the old ones, and ``None`` takes a user or a run
+        away, each alone: the run of a user who was taken away stays. With ``if_version``, the
+        memory must still have that version; otherwise ``ValidationError`` is raised and nothing is
         changed. ``on_secret`` works as in ``store``. Raises ``MemoryNotFound``.
         """
         check_is_id(memory_id)

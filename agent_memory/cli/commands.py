@@ -40,7 +40,7 @@ _DEBUG_HINT: Final = "this is a bug in agent-memory: run it again with --debug a
 _EPILOG = """\b
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such memory, 4 a value was
 refused, 5 the file cannot be read or written, 6 `check` or `doctor` found
-problems, 7 a duplicate was refused, 130 interrupted.
+problems, or `erase` a rest, 7 a duplicate was refused, 130 interrupted.
 
 \b
 Examples:

@@ -289,7 +289,7 @@ def update(session: Session, /, memory_id: str, on_secret: str | None, **options
 
     What no option names stays as it is. Tags and metadata replace the old ones: --tag "" takes all
     tags away, --blocker "" all blockers, --outcome "" the outcome, --user "" the user, --run "" the
-    run.
+    run, which stays if only the user goes.
 
     \b
     Example:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -71,6 +72,16 @@ def test_settings_changed_at_once_are_all_kept(root: Path) -> None:
         for thread in threads:
             thread.join(30)
         assert (one.configure().categories, one.configure().scratchpad_max_size) == (["mine"], 20)
+
+
+@pytest.mark.parametrize(
+    ("value", "words"), [(1_000, "at most 100 (got 1000)"), (9, "at least 10 (got 9)")]
+)
+def test_a_setting_beyond_its_limit_is_refused_in_plain_words(
+    memory: AgentMemory, value: int, words: str
+) -> None:
+    with pytest.raises(ValidationError, match=re.escape(f"scratchpad_max_size: must be {words}")):
+        memory.configure(scratchpad_max_size=value)
 
 
 @pytest.mark.parametrize("settings", [{"scratchpad_max_size": 5}, {"colour": "red"}])

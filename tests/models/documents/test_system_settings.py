@@ -149,7 +149,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"vectorstore": {}}, "vectorstore: unknown setting: did you mean 'vector_store'?"),
     ({"monitoring": {"Level": "INFO"}}, "did you mean 'log_level'?"),
     ({"graph_store": {"uri": "x"}}, "graph_store.uri: unknown setting"),
-    ({"llm": {"timeout": 0}}, "llm.timeout: Input should be greater than or equal to 1 (got 0)"),
+    ({"llm": {"timeout": 0}}, "llm.timeout: must be at least 1 (got 0)"),
     ({"llm": {"temperature": "hot"}}, "(got 'hot')"),
     ({"llm": {"api_key": "a b"}}, "must be a string without spaces"),
     ({"llm": {"api_key": "a b c"}}, "(got a value that is not shown)"),

@@ -41,6 +41,14 @@ def memory_id(memory: AgentMemory, clock: Clock) -> str:
     return made
 
 
+def test_a_user_is_taken_off_a_memory_and_its_run_stays(memory: AgentMemory) -> None:
+    """A run is a conversation, and may have been with nobody: each goes on its own."""
+    memory_id = memory.store("Prefer tea", user_id="ann", run_id="r1")
+    changed = memory.update(memory_id, user_id=None)
+    assert (changed.user_id, changed.run_id) == (None, "r1")
+    assert memory.update(memory_id, run_id=None).run_id is None
+
+
 @pytest.mark.parametrize(
     ("field", "given", "expected"),
     [
