@@ -113,13 +113,14 @@ def rollback(session: Session, /, backup: Path | None, yes: bool) -> None:
         return
     with session.open(to_write=True) as memory:
         info = memory.info()
-        memories = count_text(info.memory_count + info.archived_count, info.archived_count)
+        count = info.memory_count + info.archived_count
+        memories = count_text(count, info.archived_count)
         question = f"Drop the vectors of {memories}?"
         if info.vector_model is not None:
             confirm(question, yes=yes, otherwise="nothing was dropped")
         was_there = memory.rollback()
         data: dict[str, Any] = {"rolled_back": was_there, "memory_count": info.memory_count}
-    text = f"{memories} are found by keyword"
+    text = f"{memories} {'is' if count == 1 else 'are'} found by keyword"
     emit(data, text=text if was_there else f"{text}: there were no vectors")
 
 

@@ -197,7 +197,7 @@ class EmbeddingService:
         self._vectors.finish_index()
         if refused:
             raise EmbeddingError(
-                f"the embedder refused the text of {counted(refused)}: found by keyword only"
+                f"the embedder refused the texts of {counted(refused)}: found by keyword only"
             )
         return done
 
