@@ -61,7 +61,9 @@ def migrate(session: Session, /, embedder: str, dry_run: bool, yes: bool) -> Non
         confirm(f"{plan_text}\nContinue?", yes=yes, otherwise="nothing was changed")
         done = _with_bar(memory, embedder, plan)
     is_new = plan.to_embed or plan.current_backend is StorageBackend.FILE
-    text = f"{count_text(done.vectors_stored, archived)} are found by meaning too ({plan.model})"
+    verb = "is" if done.vectors_stored == 1 else "are"
+    memories = count_text(done.vectors_stored, archived)
+    text = f"{memories} {verb} found by meaning too ({plan.model})"
     text = f"done: {text}" if is_new else f"nothing to do: {text} already"
     emit(done, text="\n".join([text, *map(safe, done.errors)]))
 
