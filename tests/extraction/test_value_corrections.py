@@ -173,3 +173,74 @@ def test_a_value_that_is_named_as_gone_is_reviewed_in_a_later_call(tmp_path: Pat
         # What is Jonah's is in the older text alone: nothing of it goes by itself.
         assert (review.content, review.remaining) == (SON, None)
         assert memory.count() == 3
+
+
+@pytest.mark.parametrize(
+    ("sentence", "corrected"),
+    [
+        ("The dentist is on Monday, no wait, Tuesday.", "The dentist is on Tuesday."),
+        ("The dentist is on Monday, no wait, Tuesday at 10", "The dentist is on Tuesday at 10"),
+        ("I have a demo on Friday - sorry, Thursday.", "I have a demo on Thursday."),
+        ("The party starts at 5, actually 6pm.", "The party starts at 6pm."),
+        ("Mi cita es el lunes, no, el martes.", "Mi cita es el martes."),
+        ("Mein Termin ist am Montag, nein, am Dienstag.", "Mein Termin ist am Dienstag."),
+        ("I'm free on Monday, no Tuesday.", "I'm free on Monday, no Tuesday."),
+        ("I have 3 cats, no 2 dogs.", "I have 3 cats, no 2 dogs."),
+        ("My talk is on Monday at 3pm, no, Friday at 4.", None),
+        ("We meet Ann on Friday, sorry for the rush.", None),
+        ("I drink tea, no sugar.", None),
+    ],
+)
+def test_a_sentence_that_corrects_itself_says_the_right_value(
+    sentence: str, corrected: str | None
+) -> None:
+    assert kept(f"U: {sentence}") == [corrected or sentence]
+
+
+@pytest.mark.parametrize(
+    ("turns", "behind", "reviewed"),
+    [
+        (
+            ["U: My son is 5. My flight is at 7pm. Sorry, 8."],
+            "My flight is at 7pm, sorry, 8.",
+            "My flight is at 7pm.",
+        ),
+        (
+            ["U: My flight is at 7pm. My hotel check-in is at 3pm.", "A: ok", "U: sorry, 4pm"],
+            "My hotel check-in is at 3pm, sorry, 4pm",
+            "My hotel check-in is at 3pm.",
+        ),
+        (
+            ["U: I'm allergic to penicilin", "A: Noted, penicillin.", "U: no sorry, amoxicillin"],
+            "I'm allergic to penicilin, no sorry, amoxicillin",
+            "I'm allergic to penicilin",
+        ),
+        (
+            ["U: My new address is 14 Oak St, Bath", "A: Noted!", "U: oh wait 41 Oak St, sorry"],
+            "My new address is 14 Oak St, Bath, oh wait 41 Oak St, sorry",
+            "My new address is 14 Oak St, Bath",
+        ),
+    ],
+)
+def test_what_is_perhaps_corrected_is_reviewed_with_the_words_of_both(
+    tmp_path: Path, turns: list[str], behind: str, reviewed: str
+) -> None:
+    roles = {"A": "assistant", "U": "user"}
+    with AgentMemory("unsure", root=tmp_path, embedder="none") as memory:
+        memory.add([{"role": roles[turn[0]], "content": turn[3:]} for turn in turns])
+        assert behind in [held.content for held in memory.list_recent()]
+        assert [review.content for review in memory.reviews()] == [reviewed]
+
+
+def test_a_sentence_that_may_have_corrected_itself_replaces_nothing(tmp_path: Path) -> None:
+    with AgentMemory("unsure", root=tmp_path, embedder="none") as memory:
+        memory.add("My birthday is May 4.")
+        memory.add("My birthday is May 5, 1990, no, May 6.")
+        assert [review.content for review in memory.reviews()] == ["My birthday is May 4."]
+
+
+@pytest.mark.parametrize("reply", ["no, thanks", "no, great", "No, May.", "sorry, 2 seconds"])
+def test_an_innocent_reply_stands_behind_nothing(reply: str) -> None:
+    assert not any(
+        "allergic" in fact for fact in kept("U: I'm allergic to nuts.", f"U: {reply}")[1:]
+    )

@@ -14,6 +14,7 @@ from agent_memory.extraction.rules.changes import (
     is_changed,
     says_that_it_ended,
 )
+from agent_memory.extraction.rules.corrections import corrects_itself
 from agent_memory.extraction.rules.statements import (
     Statement,
     said_behind_opening,
@@ -58,7 +59,7 @@ _MY_KIN_ABROAD: Final = (
 _OWNER: Final = re.compile(
     rf"(?i:my|our|his|her) (?:\w+ )?(?P<kin>(?i:{_KIN}))\b|(?P<abroad>(?i:{_MY_KIN_ABROAD}))\b"
     r"|(?P<name>[A-Z][a-z]+)"
-    r"(?:'s|\u2019s| (?:is|was|has|had|does|doesn't|\w{2,}s|\w+ed|left|quit|sold|lost|gave)\b)"
+    r"(?:'s|\u2019s| (?:is|was|has|had|does|doesn't|\w+[^\Ws]s|\w+ed|left|quit|sold|lost|gave)\b)"
 )
 _ANY_KIN: Final = re.compile(rf"\b(?:{_KIN})\b", re.IGNORECASE)
 _NOBODY: Final = frozenset(
@@ -170,6 +171,8 @@ def read(text: str) -> Reading:
         change = change._replace(is_beside=is_beside(rest), is_changed=is_changed(rest))
     if len(parts) == 1 and (is_asking(spoken) or is_order(spoken)):
         change = change._replace(is_guessed=True)
+    if any(map(corrects_itself, parts)):  # what of it is true is for a review
+        change = change._replace(corrects=True, is_guessed=True)
     return Reading(
         speaker="" if speaker.lower() in ("user", "the user") else speaker.lower(),
         text=bare,
