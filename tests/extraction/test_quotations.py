@@ -227,6 +227,43 @@ def test_a_quotation_is_kept_below_the_words_that_lead_to_it() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("known", "text", "kept_as", "asked"),
+    [
+        (
+            "I live in Oslo.",
+            "My boss wrote: see you on Monday. I live in Bergen now.",
+            "My boss wrote:\n> see you on Monday.\nI live in Bergen now.",
+            ["I live in Oslo."],
+        ),
+        (
+            "My birthday is May 5.",
+            "My friend wrote: happy birthday! My birthday is May 6.",
+            "My friend wrote:\n> happy birthday!\nMy birthday is May 6.",
+            ["My birthday is May 5."],
+        ),
+        (
+            "My birthday is May 5.",
+            "My friend wrote: I live in Rome. My birthday is May 6.",
+            "My friend wrote:\n> I live in Rome. My birthday is May 6.",
+            [],
+        ),
+    ],
+)
+def test_what_may_be_own_behind_a_report_is_asked_about(
+    root: Path, known: str, text: str, kept_as: str, asked: list[str]
+) -> None:
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.add(known, user_id="u")
+        memory.add(text, user_id="u")
+        assert {left.content for left in memory.list_recent()} == {known, kept_as}
+        assert [review.content for review in memory.reviews()] == asked
+    with AgentMemory("other", root=root, embedder=None) as memory:
+        memory.add(text, user_id="u")
+        memory.add(known, user_id="u")
+        assert {left.content for left in memory.list_recent()} == {known, kept_as}
+
+
 def test_an_answer_below_a_quoted_question_is_kept_behind_it() -> None:
     assert kept("> Do you have pets?\nYes, two cats.\n> Do you smoke?\nNo.") == [
         "Do you have pets? Yes, two cats.",
@@ -266,3 +303,7 @@ def test_among_people_a_message_is_kept_as_before() -> None:
         for name in ("Ann", "Ben")
     ]
     assert not any(has_quotation(fact.text) for fact in facts_by_rules(messages))
+
+
+def test_a_sign_that_marks_no_line_is_no_quotation() -> None:
+    assert not read("My budget is > 900 euros.").is_quoted

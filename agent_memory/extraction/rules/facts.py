@@ -201,8 +201,8 @@ def _without_quotations(message: Message, place: int, text: str) -> tuple[str, l
         if part.is_fiction:
             continue
         if is_request_to_remember(part.lead):
-            own.append(f"{part.lead}\n{_unmarked(part.text)}")
-        elif any(_worth(sentence, MessageRole.USER) for sentence in sentences(part.text)):
+            own.append(f"{part.lead}\n{_unmarked(part.whole)}")
+        elif any(_worth(said, MessageRole.USER) for said in sentences(part.whole)):
             pieces = part.written(_LONGEST)
             quoted += [_fact(message, place, piece, _OF_OTHERS) for piece in pieces]
         elif not part.lead.endswith(":"):

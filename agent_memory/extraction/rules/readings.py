@@ -22,7 +22,7 @@ from agent_memory.extraction.rules.statements import (
     stated_in,
 )
 from agent_memory.text.careful_typing import carefully_typed
-from agent_memory.text.quotations import has_quotation
+from agent_memory.text.quotations import behind_quotation, has_quotation
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_asking, is_order
 from agent_memory.text.stems import stems
@@ -148,6 +148,8 @@ class Reading(NamedTuple):
 def read(text: str) -> Reading:
     """Read a text."""
     speaker, typed = speaker_and_text(text[:_JUDGED])
+    behind = behind_quotation(typed)
+    typed = behind or typed
     spoken = carefully_typed(typed)
     parts = sentences(spoken)
     label = f"{speaker}: " if speaker else ""
@@ -173,6 +175,8 @@ def read(text: str) -> Reading:
         change = change._replace(is_guessed=True)
     if any(map(corrects_itself, parts)):  # what of it is true is for a review
         change = change._replace(corrects=True, is_guessed=True)
+    if behind:  # perhaps said by whom is quoted
+        change = change._replace(is_guessed=True)
     return Reading(
         speaker="" if speaker.lower() in ("user", "the user") else speaker.lower(),
         text=bare,
@@ -182,7 +186,7 @@ def read(text: str) -> Reading:
         change=change,
         ended=tuple(words for words in ended if words),
         stems=stems(_ELIDED.sub(r"\1e ", spoken)),
-        is_one_sentence=len(parts) == 1,
+        is_one_sentence=len(parts) == 1 and not behind,
         is_quoted=is_quoted,
     )
 
