@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from agent_memory.text.phrases import ASSISTANTS, any_of, pattern, words_of
-from agent_memory.text.sentences import fitting, sentence_spans
+from agent_memory.text.sentences import fitting, sentence_spans, sentences
 
 _LONGEST_LEAD: Final = 200
 """Characters. What is longer announces nothing."""
@@ -178,6 +178,9 @@ _SIGNATURE: Final = re.compile(
 )
 
 
+_AT_HAND: Final = pattern(_SHOWN)
+_INVITES: Final = pattern(r"\b(?:paste|share|send|post|provide|go ahead)\b")
+"""What an assistant says that waits for a text: "Sure, please paste it"."""
 _REPORTED: Final = pattern(rf".*\b(?:{_REPORTS})\b[^:]*:$")
 _SPEAKS: Final = pattern(r"\b(?:I|my|we|our)\b")
 
@@ -215,6 +218,17 @@ class Quotation(NamedTuple):
 def has_quotation(text: str) -> bool:
     """Return whether a text has lines that are marked as a quotation."""
     return ">" in text and _LINES.search(text) is not None
+
+
+def awaited_by(message: str, reply: str) -> str:
+    """Return the request of a message that has no text to work on, if the reply asks for one.
+
+    "Check my friend's text", "Sure, please paste it.": what follows is that text.
+    """
+    request = message.strip()
+    is_whole = len(sentences(request)) == 1 and not _HAS_TEXT.search(request)
+    is_of_text = _AT_HAND.search(request) and _leads(request)
+    return request if is_whole and is_of_text and _INVITES.search(reply) else ""
 
 
 def behind_quotation(text: str) -> str:

@@ -305,5 +305,44 @@ def test_among_people_a_message_is_kept_as_before() -> None:
     assert not any(has_quotation(fact.text) for fact in facts_by_rules(messages))
 
 
+PASTED = "I live in Rome and I have two dogs. My name is Carla."
+
+
+def talk(*turns: str) -> list[str]:
+    roles = ("user", "assistant")
+    messages = [
+        Message.model_validate({"role": roles[place % 2], "content": turn})
+        for place, turn in enumerate(turns)
+    ]
+    return [fact.text for fact in facts_by_rules(messages)]
+
+
+@pytest.mark.parametrize(
+    ("request_first", "reply"),
+    [
+        ("Check my friend's text", "Sure, please paste it."),
+        ("can you proofread this mail?", "Of course, go ahead!"),
+        ("Translate this message to German please", "Can you share it?"),
+    ],
+)
+def test_a_text_that_follows_in_the_next_turn_is_a_quotation(
+    request_first: str, reply: str
+) -> None:
+    assert talk(request_first, reply, PASTED) == [f"{request_first}\n> {PASTED}"]
+
+
+@pytest.mark.parametrize(
+    ("first", "reply"),
+    [
+        ("Check my friend's text", "It has no mistakes."),
+        ("Write a poem for my wife", "Sure! Please share what she likes."),
+        ("Check the weather", "Sure, please share your city."),
+        ("I moved to Rome. Check my friend's text", "Sure, please paste it."),
+    ],
+)
+def test_what_no_text_was_awaited_for_is_own(first: str, reply: str) -> None:
+    assert not any(has_quotation(fact) for fact in talk(first, reply, PASTED))
+
+
 def test_a_sign_that_marks_no_line_is_no_quotation() -> None:
     assert not read("My budget is > 900 euros.").is_quoted
