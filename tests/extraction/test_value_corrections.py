@@ -189,6 +189,7 @@ def test_a_value_that_is_named_as_gone_is_reviewed_in_a_later_call(tmp_path: Pat
         ("My talk is on Monday at 3pm, no, Friday at 4.", None),
         ("We meet Ann on Friday, sorry for the rush.", None),
         ("I drink tea, no sugar.", None),
+        ("on Monday, no wait, Tuesday", None),
     ],
 )
 def test_a_sentence_that_corrects_itself_says_the_right_value(

@@ -208,6 +208,8 @@ def _within(sentence: str, names: Collection[str]) -> str | None:
     whole = _resolved(correction, match["head"], (), names)
     if whole is None or (match["rest"] and not whole.endswith(correction.bare)):
         return None
+    if _PREPOSITION.sub("", whole, count=1) == correction.bare:
+        return None  # of "on Monday, no, Tuesday" nothing says what it is about
     return f"{whole}{match['rest'] or sentence[len(sentence.rstrip('.!')) :]}"
 
 
