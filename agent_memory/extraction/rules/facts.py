@@ -214,7 +214,7 @@ def _without_quotations(
             continue
         if is_request_to_remember(part.lead):
             own.append(f"{part.lead}\n{_unmarked(part.whole)}")
-        elif any(_worth(said, MessageRole.USER) for said in sentences(part.whole)):
+        elif any(_worth(sentence, MessageRole.USER) for sentence in sentences(part.whole)):
             pieces = part.written(_LONGEST)
             quoted += [_fact(message, place, piece, _OF_OTHERS) for piece in pieces]
         elif not part.lead.endswith(":"):
