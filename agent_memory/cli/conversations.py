@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,11 @@ from agent_memory import (
     store_root,
 )
 from agent_memory.cli.options import FILE, JsonObject, Session, confirm, json_option
-from agent_memory.cli.rehearsals import empty_memory
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes
 from agent_memory.cli.tables import safe
+from agent_memory.runtime.private_folders import private_folder
 from agent_memory.text.counts import counted
 
 
@@ -188,8 +189,16 @@ def _refuse_unknown(
 @contextlib.contextmanager
 def _opened(session: Session, *, dry_run: bool) -> Iterator[AgentMemory]:
     """Open the memory; if there is none yet, a dry run uses an empty temporary one."""
-    is_empty = dry_run and not session.exists()
-    with empty_memory(session) if is_empty else session.open(create=not dry_run) as memory:
+    if not dry_run or session.exists():
+        with session.open(create=not dry_run) as memory:
+            yield memory
+        return
+    with (
+        private_folder() as folder,
+        replace(session, root=str(folder), db=None, agent=session.agent or "agent").open(
+            create=True
+        ) as memory,
+    ):
         yield memory
 
 

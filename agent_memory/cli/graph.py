@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from agent_memory.cli.options import FILE, Moment, Session, as_of_option, json_option
-from agent_memory.cli.rehearsals import rehearse
 from agent_memory.cli.render import emit
 from agent_memory.cli.streams import place_to_write
 from agent_memory.cli.tables import table
@@ -143,7 +142,6 @@ def add(session: Session, /, **fields: Any) -> None:
     Example:
       agent-memory --agent bob graph add Alice works_at Acme --from 2025-03-01
     """
-    rehearse(session, lambda memory: memory.graph.add(**fields))
     with session.open(create=True) as memory:
         edge = memory.graph.add(**fields)
     emit(edge, text=_edges_text([edge]))

@@ -24,7 +24,6 @@ from agent_memory.cli.options import (
     json_option,
     listing_options,
 )
-from agent_memory.cli.rehearsals import rehearse
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import receipt_text, rejections_text, secrets_text, tidy_text
 from agent_memory.cli.streams import stdin_text
@@ -266,9 +265,8 @@ def reject(
     if (text is not None) + (lift is not None) + lists != 1:
         raise click.UsageError("give a TEXT, --lift NUMBER or --list")
     value = stdin_text("text").strip() if text == "-" else text or ""
-    if text is not None:
-        rehearse(session, lambda memory: memory.reject(value, reason=reason))
-    with session.open(create=text is not None) as memory:
+    # A value without words is refused: it must not leave an empty agent behind.
+    with session.open(create=any(map(str.isalnum, value))) as memory:
         if lift is not None:
             if not memory.lift(lift):
                 message = f"there is no rejection {lift}: `reject --list` lists them"

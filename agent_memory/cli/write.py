@@ -20,7 +20,6 @@ from agent_memory.cli.options import (
     listing_options,
     on_secret_option,
 )
-from agent_memory.cli.rehearsals import empty_memory, rehearse
 from agent_memory.cli.render import details_text, emit, progress_bar
 from agent_memory.cli.reports import duplicate_text, duplicates_text, groups_text, secret_text
 from agent_memory.cli.streams import stdin_text
@@ -123,20 +122,18 @@ def store(
     text = " ".join(content) if content else None  # words without quotes, as `search` takes them
     _refuse_together(text, jsonl, skip_bad=skip_bad, has_id="id" in fields)
     item = {**fields, "content": "" if jsonl else _content(text)}
-    session_id = fields.pop("session_id", None)
-    listener, secrets = _Listener(on_duplicate), _SecretListener(on_secret)
-    if jsonl is None:
-        rehearse(session, lambda memory: memory.validate(item, on_secret=on_secret))
-    else:
-        with session.open() if session.exists() else empty_memory(session) as memory:
-            lines = _read_items(
-                memory, jsonl, defaults=fields, skip_bad=skip_bad, on_secret=on_secret
-            )
-    with session.open(create=True, session_id=session_id) as memory:
+    if jsonl is None and not session.exists():
+        _refuse_first(item)
+    with session.open(create=True, session_id=fields.pop("session_id", None)) as memory:
+        listener = _Listener(on_duplicate)
+        secrets = _SecretListener(on_secret)
         if jsonl is None:
             _store_item(session, memory, {**fields, "content": item["content"]}, listener, secrets)
         else:
-            _store_items(session, memory, *lines, listener, secrets)
+            items, numbers, skipped = _read_items(
+                memory, jsonl, defaults=fields, skip_bad=skip_bad, on_secret=on_secret
+            )
+            _store_items(session, memory, items, numbers, skipped, listener, secrets)
         _note_limits(memory)
 
 
@@ -149,6 +146,13 @@ def _refuse_together(
         raise click.UsageError("--skip-bad goes with --jsonl")
     if jsonl is not None and has_id:
         raise click.UsageError("--id goes with one CONTENT; a line of --jsonl may have its own")
+
+
+def _refuse_first(item: dict[str, Any]) -> None:
+    """Refuse an agent's invalid first memory before its file exists, or an empty agent stays."""
+    from agent_memory.models.record import validated  # noqa: PLC0415 - seldom
+
+    validated(agent_memory.MemoryInput, item)
 
 
 def _content(argument: str | None) -> str:
