@@ -173,6 +173,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         Several approved reviews of one memory shorten it once. Raises ``ValidationError`` as
         ``approve`` and ``dismiss`` do; then nothing was decided.
         """
+        approve, dismiss = list(approve), list(dismiss)
         for review_id in (*approve, *dismiss):
             check_whole_number("review_id", review_id, lowest=1)
         approve, dismiss = list(dict.fromkeys(approve)), list(dict.fromkeys(dismiss))

@@ -38,7 +38,10 @@ _MOST_LISTED: Final = 1_000
 _WHOLE: Final = ("store", "sqlite")
 _SETTINGS: Final = ("metadata", "settings")
 _OF_ALL: Final = ("sqlite", *_SETTINGS)
-_ONE_USERS: Final = "the agent's settings, graph and history are not in the export of one user"
+_ONE_USERS: Final = (
+    "the settings, graph, history and rejections are the agent's: they are not in the export of one"
+    " user"
+)
 
 
 class TransferVerbs(OpenMemory):
@@ -108,7 +111,7 @@ class TransferVerbs(OpenMemory):
             raise ValidationError.of("format", message, format)
         dump = self._dump(embeddings=embeddings, as_of=as_of, owner=owner)
         report = self._write_out(path, format, dump, overwrite=overwrite)
-        left_out = self._left_out(report.format) if owner is None else [_ONE_USERS]
+        left_out = self._left_out(report.format, of_all=owner is None)
         return report.model_copy(update={"notes": [*report.notes, *left_out]})
 
     def _export_of(
@@ -146,9 +149,9 @@ class TransferVerbs(OpenMemory):
             notes=list(written.notes),
         )
 
-    def _left_out(self, format: str) -> list[str]:  # noqa: A002 - the option's name
-        notes = []
-        if format not in (*_WHOLE, *_SETTINGS) and self.graph.entities(limit=1):
+    def _left_out(self, format: str, *, of_all: bool) -> list[str]:  # noqa: A002 - the option's name
+        notes = [] if of_all else [_ONE_USERS]
+        if of_all and format not in (*_WHOLE, *_SETTINGS) and self.graph.entities(limit=1):
             notes.append(
                 "this format has no place for the graph: use `graph export`, or the format `store`"
             )

@@ -442,3 +442,12 @@ def test_a_question_survives_another_program(memory: AgentMemory, visitor: Any) 
     visitor(memory.path, "DELETE FROM memories WHERE id = 'pasta'")
     assert memory.reviews() == []
     assert memory.check().problems == []
+
+
+def test_reviews_to_decide_may_come_one_by_one(memory: AgentMemory) -> None:
+    for text in ("I live in Oslo.", "I moved to Rome."):
+        memory.add([{"role": "user", "content": text}])
+    with pytest.raises(ValidationError, match="no such review"):
+        memory.decide(approve=iter([99]))  # type: ignore[arg-type]
+    assert len(memory.decide(approve=iter([1]))[0]) == 1  # type: ignore[arg-type]
+    assert memory.reviews() == []

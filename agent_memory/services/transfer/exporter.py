@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -53,8 +53,8 @@ class Dump:
         self._embeddings = embeddings
         self._owner = owner
 
-    def _is_meant(self, user_id: object, run_id: object) -> bool:
-        return self._owner is None or self._owner.owns(user_id, run_id)
+    def _is_own(self, row: Mapping[str, Any]) -> bool:
+        return self._owner is None or self._owner.owns(row["user_id"], row["run_id"])
 
     @property
     def changed_at(self) -> datetime:
@@ -81,7 +81,7 @@ class Dump:
         entries = [
             ScratchpadMemoryEntry.model_construct(**memory.model_dump(include=names))
             for memory in listed
-            if self._is_meant(memory.user_id, memory.run_id)
+            if self._is_own(vars(memory))
         ]
         return Scratchpad.model_construct(
             agent_id=self.agent_id,
@@ -94,7 +94,7 @@ class Dump:
         """Yield all memories in the order in which they were stored."""
         model = self._model()
         for row in self._engine.memory_rows.iterate():
-            if not self._is_meant(row["user_id"], row["run_id"]):
+            if not self._is_own(row):
                 continue
             memory = memory_of_row(row, agent_id=self.agent_id)
             vector = None if model is None else self._engine.embeddings.get(model, row["seq"])
@@ -118,8 +118,8 @@ class Dump:
     def entries(self) -> Iterator[Entry]:
         """Yield everything: the agent, its memories, and the data about them.
 
-        Of one owner these are the memories and which of them are in the scratchpad: the rest is the
-        agent's, and tells of others.
+        Of one owner these are the memories, which of them are in the scratchpad and under review,
+        and their vectors and categories: the rest is the agent's, and tells of others.
 
         Raises ``StorageCorrupt`` if the file has bytes in place of a text.
         """
@@ -154,15 +154,25 @@ class Dump:
             yield Entry(Section.TOMBSTONE, _tombstone_fields(tombstone))
 
     def _own_entries(self) -> Iterator[Entry]:
-        yield Entry(Section.AGENT, {"agent_id": self.agent_id})
-        own: set[str] = set()
-        for row in self._engine.memory_rows.iterate():
-            if self._is_meant(row["user_id"], row["run_id"]):
-                own.add(row["id"])
+        rows = self._engine.memory_rows
+        own = {row["id"]: row["category"] for row in rows.iterate() if self._is_own(row)}
+        settings = self._engine.agent.readable_config()
+        # Not all: that somebody else has recipes is not told.
+        known = [name for name in settings.categories if name in own.values()]
+        config = {"config": {"categories": known}} if known else {}
+        yield Entry(Section.AGENT, {"agent_id": self.agent_id, **config})
+        for row in rows.iterate():
+            if row["id"] in own:
                 yield Entry(Section.MEMORY, fields_of(row))
         for fields in self._scratchpad_fields():
             if fields["id"] in own:
                 yield Entry(Section.SCRATCHPAD, fields)
+        for review in self._engine.reviews.all():
+            if {review.memory_id, review.replaced_by or review.memory_id} <= own.keys():
+                yield Entry(Section.REVIEW, _review_fields(review))
+        if model := self._model():
+            yield Entry(Section.MODEL, _model_fields(model))
+            yield from (entry for entry in self._vectors(model) if entry.fields["id"] in own)
 
     def _scratchpad_fields(self) -> Iterator[dict[str, Any]]:
         for memory_id, entered_at, reason in self._engine.scratchpad.entries():

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import Clock, Open
+from embedding_server import WordEmbedder
 from exchange import (
     OF_MEMORIES,
     ONE_CORE_MEMORY,
@@ -86,6 +87,34 @@ def test_one_users_memories_are_exported_alone(
             assert [each.id for each in copy.scratchpad().memories] == [kept]
     of_run = memory.export(tmp_path / "run", format=format, user_id="alice", run_id="r1")
     assert of_run.memory_count == 1
+
+
+def test_an_export_of_one_user_has_their_reviews_categories_and_vectors(
+    root: Path, tmp_path: Path
+) -> None:
+    embedder = WordEmbedder()
+    with AgentMemory("bob", root=root, embedder=embedder) as memory:
+        memory.configure(categories=["recipe", "secret"])
+        memory.store("Alice makes a cake of almonds", user_id="alice", category="recipe")
+        memory.store("Ben has a cipher", user_id="ben", category="secret")
+        memory.add([{"role": "user", "content": "I live in Oslo."}], user_id="alice")
+        memory.add([{"role": "user", "content": "I moved to Rome."}], user_id="alice")
+        memory.add([{"role": "user", "content": "I live in Paris."}], user_id="ben")
+        memory.add([{"role": "user", "content": "I moved to Madrid."}], user_id="ben")
+        assert len(memory.reviews()) == 2
+        memory.migrate()
+        place = tmp_path / "alice.yaml"
+        memory.export(place, user_id="alice", embeddings=True)
+        assert [word for word in ("Ben", "Paris", "secret") if word in place.read_text()] == []
+    with AgentMemory("carl", root=root, embedder=embedder) as copy:
+        assert copy.import_(place).repaired == 0
+        assert [each.category for each in copy.list_recent(9) if "cake" in each.content] == [
+            "recipe"
+        ]
+        assert copy.info().config.categories == ["recipe"]
+        assert [review.content for review in copy.reviews()] == ["I live in Oslo."]
+        info = copy.info()
+        assert (info.vector_model, info.pending_embeddings) == ("words", 0)
 
 
 def test_what_is_about_all_memories_is_no_export_of_one_user(
