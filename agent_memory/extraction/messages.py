@@ -189,8 +189,7 @@ def _paragraphs(text: str) -> Iterator[str]:
     """Yield the paragraphs of a text; one that it quotes stays whole, with what leads to it."""
     for part in parted(text):
         if isinstance(part, Quotation):
-            joint = " " if part.after else "\n"  # on one line, as it was
-            yield joint.join((part.lead, part.text, part.after)).strip()
+            yield f"{part.lead}\n{part.text}".strip()
         else:
             yield from (piece.strip() for piece in _BLANK_LINES.split(part) if piece.strip())
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from agent_memory.text.phrases import ASSISTANTS, any_of, pattern, words_of
-from agent_memory.text.sentences import fitting, sentence_spans, sentences
+from agent_memory.text.sentences import fitting, sentence_spans
 
 _LONGEST_LEAD: Final = 200
 """Characters. What is longer announces nothing."""
@@ -178,25 +178,11 @@ _SIGNATURE: Final = re.compile(
 )
 
 
-_AT_HAND: Final = pattern(_SHOWN)
-_INVITES: Final = pattern(r"\b(?:paste|share|send|post|provide|go ahead)\b")
-"""What an assistant says that waits for a text: "Sure, please paste it"."""
-_REPORTED: Final = pattern(rf".*\b(?:{_REPORTS})\b[^:]*:$")
-_SPEAKS: Final = pattern(r"\b(?:I|my|we|our)\b")
-
-
 class Quotation(NamedTuple):
     """A text that is no statement of its sender, behind the sentence that leads to it."""
 
     lead: str
     text: str
-    after: str = ""
-    """What follows in its line, and may be the sender's own: it is kept without marks."""
-
-    @property
-    def whole(self) -> str:
-        """Return it with what may be the sender's own behind it."""
-        return f"{self.text}\n{self.after}" if self.after else self.text
 
     @property
     def is_fiction(self) -> bool:
@@ -211,33 +197,12 @@ class Quotation(NamedTuple):
         for piece in fitting(self.text, max(longest - len(self.lead), longest // 2)):
             lines = (line.strip() for line in piece.split("\n") if _HAS_WORD.search(line))
             marked = (line if line.startswith(">") else f"> {line}" for line in lines)
-            own = [self.after] if self.after else []
-            yield "\n".join([*([self.lead] if self.lead else []), *marked, *own])
+            yield "\n".join([self.lead, *marked] if self.lead else marked)
 
 
 def has_quotation(text: str) -> bool:
     """Return whether a text has lines that are marked as a quotation."""
     return ">" in text and _LINES.search(text) is not None
-
-
-def awaited_by(message: str, reply: str) -> str:
-    """Return the request of a message that has no text to work on, if the reply asks for one.
-
-    "Check my friend's text", "Sure, please paste it.": what follows is that text.
-    """
-    request = message.strip()
-    is_whole = len(sentences(request)) == 1 and not _HAS_TEXT.search(request)
-    is_of_text = _AT_HAND.search(request) and _leads(request)
-    return request if is_whole and is_of_text and _INVITES.search(reply) else ""
-
-
-def behind_quotation(text: str) -> str:
-    """Return what stands below the last line of a text that is marked as a quotation.
-
-    It may be said by whom is quoted, or by who quotes.
-    """
-    marked = [*_LINES.finditer(text)] if ">" in text else []
-    return text[marked[-1].end() :].strip() if marked else ""
 
 
 def parted(message: str) -> list[str | Quotation]:
@@ -251,8 +216,7 @@ def parted(message: str) -> list[str | Quotation]:
         if plain[last:].strip():
             ends = _CHANGES_SUBJECT.search(message, begin + last)
             till = ends.start() if ends else len(message)
-            text = message[begin + last : till].strip()
-            parts += [plain[:first], _inline(lead, text)]
+            parts += [plain[:first], Quotation(lead, message[begin + last : till].strip())]
             parts.append(message[till:])
             break
         if start == end:
@@ -263,20 +227,6 @@ def parted(message: str) -> list[str | Quotation]:
     if len(parts) == 1:
         return _below_lead(message)
     return [part for part in parts if isinstance(part, Quotation) or part.strip()]
-
-
-def _inline(lead: str, text: str) -> Quotation:
-    """Return a quotation, without what its sender may say of himself behind it.
-
-    "My boss wrote: see you on Monday. I live in Bergen now." has two speakers, unless whom it
-    quotes begins with "I" too.
-    """
-    if _REPORTED.match(lead) and "\n" not in text:
-        begins = [begin for begin, _ in sentence_spans(text)]
-        first = text[: begins[1]] if len(begins) > 1 else text
-        if len(begins) > 1 and not _SPEAKS.search(first) and _SPEAKS.search(text[begins[1] :]):
-            return Quotation(lead, first.strip(), text[begins[1] :].strip())
-    return Quotation(lead, text)
 
 
 def _below_lead(message: str) -> list[str | Quotation]:

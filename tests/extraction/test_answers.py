@@ -44,16 +44,6 @@ def kept(asked: str, reply: str, name: str | None = None) -> list[str]:
         ("What's your budget?", "900 euros. Not a cent more."),
         ("Wo wohnst du?", "Bergen"),
         ("Where would you like to go?", "Lisbon"),
-        ("Rauchst du?", "Nein"),
-        ("Bist du Vegetarier?", "ja"),
-        ("Haben Sie Kinder?", "Nein."),
-        ("Est-ce que tu fumes ?", "Non"),
-        ("Es-tu végétarien ?", "oui"),
-        ("Vous avez une voiture ?", "oui"),
-        ("¿Fumas?", "No"),
-        ("¿Eres vegetariano?", "sí"),
-        ("你吃素吗？", "是的"),
-        ("タバコを吸いますか？", "いいえ"),
     ],
 )
 def test_an_answer_is_kept_behind_its_question(asked: str, reply: str) -> None:
@@ -82,14 +72,6 @@ def test_an_answer_is_kept_behind_its_question(asked: str, reply: str) -> None:
         ("What is your name?", "Guess"),
         ("You should restart it.", "yes"),
         ("What should I do next?", "run the tests"),
-        ("Möchtest du, dass ich das speichere?", "ja"),
-        ("Soll ich weitermachen?", "ja"),
-        ("Hast du noch Fragen?", "nein"),
-        ("Tu veux que je continue ?", "oui"),
-        ("As-tu des questions ?", "non"),
-        ("¿Quieres que lo haga?", "sí"),
-        ("¿Tienes más preguntas?", "no"),
-        ("你要我继续吗？", "是的"),
     ],
 )
 def test_what_is_being_done_and_no_answer_are_no_facts(asked: str, reply: str) -> None:

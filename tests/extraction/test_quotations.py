@@ -227,51 +227,6 @@ def test_a_quotation_is_kept_below_the_words_that_lead_to_it() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("known", "text", "kept_as", "asked"),
-    [
-        (
-            "I live in Oslo.",
-            "My boss wrote: see you on Monday. I live in Bergen now.",
-            "My boss wrote:\n> see you on Monday.\nI live in Bergen now.",
-            ["I live in Oslo."],
-        ),
-        (
-            "My birthday is May 5.",
-            "My friend wrote: happy birthday! My birthday is May 6.",
-            "My friend wrote:\n> happy birthday!\nMy birthday is May 6.",
-            ["My birthday is May 5."],
-        ),
-        (
-            "My birthday is May 5.",
-            "My friend wrote: I live in Rome. My birthday is May 6.",
-            "My friend wrote:\n> I live in Rome. My birthday is May 6.",
-            [],
-        ),
-    ],
-)
-def test_what_may_be_own_behind_a_report_is_asked_about(
-    root: Path, known: str, text: str, kept_as: str, asked: list[str]
-) -> None:
-    with AgentMemory("bob", root=root, embedder=None) as memory:
-        memory.add(known, user_id="u")
-        memory.add(text, user_id="u")
-        assert {left.content for left in memory.list_recent()} == {known, kept_as}
-        assert [review.content for review in memory.reviews()] == asked
-    with AgentMemory("other", root=root, embedder=None) as memory:
-        memory.add(text, user_id="u")
-        memory.add(known, user_id="u")
-        assert {left.content for left in memory.list_recent()} == {known, kept_as}
-
-
-def test_an_answer_below_a_quoted_question_is_kept_behind_it() -> None:
-    assert kept("> Do you have pets?\nYes, two cats.\n> Do you smoke?\nNo.") == [
-        "Do you have pets? Yes, two cats.",
-        "Do you smoke? No.",
-    ]
-    assert kept("Can you answer Tom?\n> Do you smoke?\nYes, I can wait.") == ["Yes, I can wait."]
-
-
 def test_each_piece_of_a_long_quotation_is_marked() -> None:
     facts = kept("Translate this to French.\n" + "I live in Rome, and my sister does too. " * 30)
     assert len(facts) > 1
@@ -303,46 +258,3 @@ def test_among_people_a_message_is_kept_as_before() -> None:
         for name in ("Ann", "Ben")
     ]
     assert not any(has_quotation(fact.text) for fact in facts_by_rules(messages))
-
-
-PASTED = "I live in Rome and I have two dogs. My name is Carla."
-
-
-def talk(*turns: str) -> list[str]:
-    roles = ("user", "assistant")
-    messages = [
-        Message.model_validate({"role": roles[place % 2], "content": turn})
-        for place, turn in enumerate(turns)
-    ]
-    return [fact.text for fact in facts_by_rules(messages)]
-
-
-@pytest.mark.parametrize(
-    ("request_first", "reply"),
-    [
-        ("Check my friend's text", "Sure, please paste it."),
-        ("can you proofread this mail?", "Of course, go ahead!"),
-        ("Translate this message to German please", "Can you share it?"),
-    ],
-)
-def test_a_text_that_follows_in_the_next_turn_is_a_quotation(
-    request_first: str, reply: str
-) -> None:
-    assert talk(request_first, reply, PASTED) == [f"{request_first}\n> {PASTED}"]
-
-
-@pytest.mark.parametrize(
-    ("first", "reply"),
-    [
-        ("Check my friend's text", "It has no mistakes."),
-        ("Write a poem for my wife", "Sure! Please share what she likes."),
-        ("Check the weather", "Sure, please share your city."),
-        ("I moved to Rome. Check my friend's text", "Sure, please paste it."),
-    ],
-)
-def test_what_no_text_was_awaited_for_is_own(first: str, reply: str) -> None:
-    assert not any(has_quotation(fact) for fact in talk(first, reply, PASTED))
-
-
-def test_a_sign_that_marks_no_line_is_no_quotation() -> None:
-    assert not read("My budget is > 900 euros.").is_quoted

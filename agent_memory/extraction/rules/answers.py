@@ -34,13 +34,9 @@ _ENDING: Final = 1_000
 _POLITE: Final = any_of("please|thanks|thank you|well|oh|uh|um+|hm+|unfortunately|luckily|sadly")
 _NONE: Final = words_of("none nothing nobody neither nowhere")
 _YES: Final = words_of(
-    "yes yeah yep yup yea correct right exactly indeed absolutely definitely sure ja jawohl oui si"
-    " sí claro sim はい ええ うん 是 是的 对 有 네 예"
+    "yes yeah yep yup yea correct right exactly indeed absolutely definitely sure"
 )
-_NO: Final = any_of(
-    "(?:god |hell )?no|nope|nah|never|nein|nee|non|não|nie|jamais|nunca"
-    "|いいえ|いえ|不|不是|没有|아니요"
-)
+_NO: Final = any_of("(?:god |hell )?no|nope|nah|never")
 _HOW_FAR: Final = any_of(
     r"""
     of course|not (?:yet|really|any ?more|often|at all|always)|at all|of (?:those|them)
@@ -85,13 +81,6 @@ _IS_OF_SOMEBODY: Final = pattern(
     r"|did you (?:ever|grow|study|serve|work|live|use to)"
     r"|(?:is|are|does|do|has|have|was|did|can) (?:your|he|she|they)|any)\b"
     r"|(?:so,? |and )?you(?:r|'re|'ve)? "
-    # "Rauchst du?", "Haben Sie Kinder?", "Tu fumes ?", "¿Tienes hijos?"
-    r"|(?!(?:willst|möchtest|soll|kannst|siehst|weißt|meinst|brauchst)\b)(?:und )?\w+st du\b"
-    r"|(?:haben|sind|rauchen|trinken|essen|leben|wohnen|arbeiten|mögen|nehmen) Sie\b"
-    r"|(?:et )?(?:est-ce que )?(?:tu|vous) (?!veux|voulez|peux|pouvez|vois|voyez|sais|savez)"
-    r"|(?:as|es|avez|êtes|fumes|bois|manges|aimes|vis|travailles)-(?:tu|vous)\b"
-    r"|¿(?:y )?(?!quieres|puedes|ves|sabes|necesitas|crees|entiendes)(?:usted )?\w+[aeé]s\b"
-    r"|(?:你|您)(?!要|想|需要|能|可以|看|知道|觉得).*吗|(?!.*(?:しますか|ましょう)).*(?:います|あります|吸います|です)か"
 )
 """A question about what somebody is like, or used to: "Do you smoke?"."""
 _SUMS_UP: Final = pattern(r"\W*(?:ok(?:ay)?,? )?so,? you(?:r|'re|'ve)? ")
@@ -99,9 +88,7 @@ _SUMS_UP: Final = pattern(r"\W*(?:ok(?:ay)?,? )?so,? you(?:r|'re|'ve)? ")
 _IS_AT_HAND: Final = pattern(
     r"\b(?:I|me|us|we|let's|this|that|these|those|it|here|now|again|else|another|further|more"
     r"|today|tomorrow|tonight|ready|sure|okay|ok|done|trying|looking|asking|referring|interested"
-    r"|happy with|questions?|want|need|mean|mind|think|see|know|remember|agree|wish|hear|follow"
-    r"|ich|mir|mich|uns|das|hier|jetzt|noch|wieder|sicher|fertig|fragen|je|ça|cela|ici|encore"
-    r"|prête?|sûre?|esto|eso|ahora|aquí|otra|más|preguntas|segur[oa]|list[oa])\b|这|那|现在|これ|それ|今"
+    r"|happy with|questions?|want|need|mean|mind|think|see|know|remember|agree|wish|hear|follow)\b"
 )
 """Words of a question about what is being done: "Do you see it now?"."""
 _OF_SERVICE: Final = pattern(

@@ -111,7 +111,6 @@ _ENDED: Final = tuple(
         rf"\b{_STOPPED} {_ITS}{_UP_TO_WHEN}",
         rf"\b{_LEFT} (?:my job (?:at|with) |my position at )?{_ITS}{_WHAT}",
         rf"\b{_LEFT} (?P<what>(?-i:[A-Z])[\w'&-]*(?: (?-i:[A-Z])[\w'&-]*){{0,3}}) {_WHEN}",
-        rf"\b{_LEFT} {_ITS}(?P<what>[^,;:.!?]{{1,40}}?) on {DATE}\b",
         rf"\b(?:stopped|quit|ceased) (?!(?:for|by|at|in|to) )(?:being (?:an? )?)?{_WHAT}",
         rf"\b{_SWITCHED}\w* (?:\w+ ){{0,4}}?from {_WHAT_WITHIN} (?:over )?to \S",
         rf"\b(?:cancell?ed|had to cancel|called off|scrapped) {_ITS}(?P<what>[^,;:.!?]{{1,60}})",

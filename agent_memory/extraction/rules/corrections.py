@@ -1,9 +1,7 @@
 """Corrections that name only a value: "No, I meant May 6", after "The launch is on May 5".
 
 So are "no wait, Tuesday", "Sorry, 4pm", "Jonah, not Jonas" and "My birthday is May 5. Sorry, May
-6.". A statement is made of them, if what their author said just before has one such value. If it
-has several, or none that is surely meant, a correction is kept behind the nearest: what that says
-is then reviewed, and nothing is replaced ("My flight is at 7pm, sorry, 8").
+6.". A statement is made of them, if what their author said just before has one such value.
 """
 
 from __future__ import annotations
@@ -35,19 +33,13 @@ _NO: Final = any_of(
     """
 )
 """What says that something was wrong. "Oh no" may be about anything."""
-_SORRY: Final = any_of(
-    r"""
-    sorry|actually|oops|whoops|my (?:bad|mistake)|entschuldigung|pardon|désolée?|en fait|perd[oó]n
-    perdona|en realidad|scusa|eigentlich
-    """
-)
-_WAIT: Final = any_of(r"wait|hang on|hold on|halt|warte|attends|espera")
-_PAUSE: Final = any_of(rf"{_WAIT}|moment|ah|oh|um+|uh+|hm+|euh|äh+")
+_SORRY: Final = any_of(r"sorry|actually|oops|whoops|my (?:bad|mistake)|entschuldigung|pardon")
+_PAUSE: Final = any_of(r"wait|hang on|hold on|halt|ah|oh|um+|uh+|hm+")
 _LEAD: Final = rf"\W*(?:(?:{_NO}|{_SORRY}|{_PAUSE})\b{_GAP})*"
 _MEANS: Final = any_of(
     r"""
     (?:I|we) (?:meant|mean)|(?:it|that) should (?:be|say)|make (?:it|that)|ich mein(?:te|e)
-    je voulais dire|quer[ií]a decir|quise decir
+    je voulais dire
     """
 )
 _IS: Final = r"(?:(?:it|that)(?:'s| is| was)|it'll be|es ist|c'est)"
@@ -66,14 +58,7 @@ _INSTEAD: Final = pattern(
 """A value, and the one that it is instead of: "Jonah, not Jonas"."""
 _SAYS_NO: Final = pattern(rf"\b{_NO}\b")
 _SAYS_SORRY: Final = pattern(rf"\b{_SORRY}\b")
-_SAYS_WAIT: Final = pattern(rf"\b{_WAIT}\b")
-_WITHIN: Final = pattern(
-    r"(?![\s\S]{300})(?P<head>[^?]{8,}?)(?:[,;]|\s[\u2013\u2014-]|\.{2,})\s*"
-    rf"(?P<correction>(?:{_PAUSE}[\s,]+)*(?:{_NO}(?:[,.!]|\s[\u2013\u2014-]|(?=,?\s(?:{_WAIT}|{_SORRY})\b))"
-    rf"|(?:{_SORRY}|{_WAIT}|I meant?)\b).{{2,60}}?)"
-    r"(?P<rest>,? (?:at|um|from|with|because|and|but|à|a las)\b.*)?[\s.!]*"
-)
-"""A sentence that corrects itself: "It is on Monday, no wait, Tuesday at 10"."""
+_SAYS_WAIT: Final = pattern(r"\b(?:wait|hang on|hold on|halt)\b")
 _SAYS_NEIN: Final = pattern(r"\W*nein\b")
 _OFFERS_HELP: Final = pattern(
     r"\b(?:anything|something|what) else\b|\b(?:can|may|could) I (?:help|assist)\b"
@@ -86,12 +71,9 @@ _JUST_BEFORE: Final = 5
 
 # What it may be about -----------------------------------------------------------------------
 
-_PREPOSITION: Final = re.compile(
-    r"(?:on|at|by|in|from|to|for|until|am|um|bei|nach|à|chez|en|el|le) (?=\S)", re.IGNORECASE
-)
+_PREPOSITION: Final = re.compile(r"(?:on|at|by|in|from|to|for|until|am|um) (?=\S)", re.IGNORECASE)
 _NUMBER: Final = r"(?<![\w.,:/-])\d+(?:[.,]\d+)*(?![\w:/-])"
 _MEASURE: Final = re.compile(r"\d+(?:[.,]\d+)*(?P<unit> ?[^\W\d]+)")
-_HOUR: Final = r"(?<![\w.,:/-])\d{1,2}(?= ?(?:[ap]\.?m\b|o'clock|uhr|h\b))"
 _DURATION: Final = re.compile(r" ?(?:s|secs?|seconds?|mins?|minutes?|moments?|hours?)\b")
 _TIMED: Final = re.compile(rf"\d|\b(?:{DATE}|{TIME})(?!\w)", re.IGNORECASE)
 _TIMES: Final = re.compile(rf"\b(?:{DATE}|{TIME})(?!\w)", re.IGNORECASE)
@@ -183,34 +165,14 @@ def corrected(text: str, earlier: str, between: Sequence[str], names: Collection
     before: list[str] = []
     for begin, end in sentence_spans(text):
         written = text[begin:end].strip()
-        own = _within(written, names)
-        source, others = (" ".join(before), ()) if before else (earlier, between)
-        made = _made(written, source, others, names) if own is None else own
+        made = (
+            _made(written, " ".join(before[-_JUST_BEFORE:]), (), names)
+            if before
+            else _made(written, earlier, between, names)
+        )
         pieces.append(text[begin:end] if made is None else text[begin:end].replace(written, made))
-        is_of_another = own is None and made is not None
-        before = [*([] if is_of_another else before[1 - _JUST_BEFORE :]), made or written]
+        before = [made] if made is not None else [*before[-_JUST_BEFORE:], written]
     return "".join(pieces)
-
-
-def corrects_itself(sentence: str) -> bool:
-    """Return whether a sentence has a correction of what it says: "at 7pm, sorry, 8"."""
-    match = _WITHIN.fullmatch(sentence)
-    correction = _read(match["correction"]) if match is not None else None
-    return bool(match and correction and _nearest(correction, match["head"], ()))
-
-
-def _within(sentence: str, names: Collection[str]) -> str | None:
-    """Return a sentence with only what it says after it has corrected itself, if it has."""
-    match = _WITHIN.fullmatch(sentence)
-    correction = _read(match["correction"]) if match is not None else None
-    if match is None or correction is None:
-        return None
-    whole = _resolved(correction, match["head"], (), names)
-    if whole is None or (match["rest"] and not whole.endswith(correction.bare)):
-        return None
-    if _PREPOSITION.sub("", whole, count=1) == correction.bare:
-        return None  # of "on Monday, no, Tuesday" nothing says what it is about
-    return f"{whole}{match['rest'] or sentence[len(sentence.rstrip('.!')) :]}"
 
 
 def _read(text: str) -> _Correction | None:
@@ -251,46 +213,10 @@ def _are_alike(value: str, gone: str) -> bool:
 
 
 def _made(part: str, earlier: str, between: Sequence[str], names: Collection[str]) -> str | None:
-    """Return the statement that a correction makes of what was said before it.
-
-    If that is not certain, it is the correction behind what it is most likely about.
-    """
+    """Return the statement that a correction makes of what was said before it, if it is certain."""
     correction = _read(part) if earlier else None
     if correction is None:
         return None
-    whole = _resolved(correction, earlier, between, names)
-    if whole is None:
-        about = _nearest(correction, earlier, between)
-        written = part if re.match(r"I\b", part) else part[0].lower() + part[1:]
-        return f"{about.rstrip(' .!')}, {written}" if about else None
-    whole = re.sub(r"^(?:No|Nein), ", "", whole)
-    if _LOWERED.match(whole):
-        whole = whole[0].lower() + whole[1:]
-    return f"{correction.begins}, {whole}"
-
-
-def _nearest(correction: _Correction, earlier: str, between: Sequence[str]) -> str | None:
-    """Return the sentence that a correction may be about: the last that has a value of its kind."""
-    parts = [without_request(sentence) for sentence in sentences(earlier)]
-    # "41 Harbour St" is of the kind of "14 Harbour St".
-    words = re.findall(r"\w{3,}", correction.value) if re.search(r"\d", correction.value) else []
-    if any(map(_asks, between)) or (_is_bare_name(correction) and not correction.is_meant):
-        return None
-    for sentence in reversed(parts):
-        known = [match[0] for match in _alike(correction, sentence)]
-        if is_asking(sentence) or is_denied(sentence):
-            return None
-        if known or any(f" {word}" in sentence for word in words):
-            is_known = any(_is_same(correction.bare, value) for value in known)
-            is_open = is_known or _is_mentioned(correction, sentence, between)
-            return None if is_open else sentence
-    return None
-
-
-def _resolved(
-    correction: _Correction, earlier: str, between: Sequence[str], names: Collection[str]
-) -> str | None:
-    """Return the sentence that a correction is about with the right value, if it is certain."""
     bare = [without_request(sentence) for sentence in sentences(earlier)]
     known = [(sentence, match) for sentence in bare for match in _alike(correction, sentence)]
     if len(known) != 1:
@@ -306,13 +232,15 @@ def _resolved(
         return None  # the year would be lost, or nothing is new
     if _is_bare_name(correction) and not _is_name_meant(correction, sentence, match, names):
         return None
-    if match.re.pattern == _ALLERGIC.pattern and not correction.is_meant:
-        return None
     if not _PREPOSITION.match(match[0]):
         value = correction.bare
     if correction.gone and match[0].islower():
         value = value[0].lower() + value[1:]  # "Coffee, not tea" begins a sentence
-    return f"{sentence[: match.start()]}{value}{sentence[match.end() :]}"
+    whole = f"{sentence[: match.start()]}{value}{sentence[match.end() :]}"
+    whole = re.sub(r"^(?:No|Nein), ", "", whole)
+    if _LOWERED.match(whole):
+        whole = whole[0].lower() + whole[1:]
+    return f"{correction.begins}, {whole}"
 
 
 def _is_same(value: str, other: str) -> bool:
@@ -328,8 +256,6 @@ def _asks(text: str) -> bool:
 def _is_mentioned(correction: _Correction, sentence: str, between: Sequence[str]) -> bool:
     """Return whether others may have named another value since a sentence; an echo is none."""
     is_closed = value_of(correction.value).is_closed
-    if _THING.fullmatch(correction.bare) and not is_closed:
-        return False  # "Noted, penicillin" has no name that it may be instead of
     may_be_meant = _may_be_of_time_or_number if is_closed else _NAMED.search
     values = re.compile(rf"(?i:{_TIMES.pattern}|{_NUMBER})" if is_closed else _NAME)
     own = {match[0].lower().rstrip(".") for match in values.finditer(sentence)}
@@ -378,8 +304,7 @@ def _alike(correction: _Correction, sentence: str) -> Iterator[re.Match[str]]:
     if correction.gone:
         yield from re.finditer(rf"(?i)(?<!\w){re.escape(correction.gone)}(?!\w)", sentence)
         return
-    # What starts "at 5" may be at "6pm".
-    for written in (rf"\b{DATE}(?!\w)", rf"\b{TIME}(?!\w)|(?<=\bat )\d{{1,2}}(?=\W*$)"):
+    for written in (rf"\b{DATE}(?!\w)", rf"\b{TIME}(?!\w)"):
         if re.fullmatch(written, bare, re.IGNORECASE):
             yield from re.finditer(written, sentence, re.IGNORECASE)
             return
@@ -387,20 +312,13 @@ def _alike(correction: _Correction, sentence: str) -> Iterator[re.Match[str]]:
     if measure is not None or re.fullmatch(_NUMBER, bare):
         unit = rf"{re.escape(measure['unit'])}\b" if measure is not None else ""
         yield from _without_times(re.finditer(_NUMBER + unit, sentence), sentence)
-        if not unit:
-            yield from re.finditer(_HOUR, sentence, re.IGNORECASE)
-    elif (correction.is_meant or correction.says_no) and _is_thing(bare):
+    elif correction.is_meant and _THING.fullmatch(bare) and not _IS_NO_THING.fullmatch(bare):
         yield from _ALLERGIC.finditer(sentence)
     elif _is_bare_name(correction):
         yield from _without_times(_OWN_NAME.finditer(sentence), sentence)
     elif _NAME_ALONE.fullmatch(bare):
         preposition = value[: len(value) - len(bare)]
         yield from re.finditer(rf"\b{re.escape(preposition)}{_NAME}", sentence)
-
-
-def _is_thing(word: str) -> bool:
-    is_empty = _IS_NO_THING.fullmatch(word) or (is_small_talk(word) and not is_bare_name(word))
-    return _THING.fullmatch(word) is not None and not is_empty
 
 
 def _without_times(values: Iterator[re.Match[str]], sentence: str) -> Iterator[re.Match[str]]:

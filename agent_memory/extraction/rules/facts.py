@@ -26,7 +26,7 @@ from agent_memory.extraction.types import Fact
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.models.enums import MemoryCategory
 from agent_memory.text.program_output import split_at_output
-from agent_memory.text.quotations import FENCED, Quotation, awaited_by, parted
+from agent_memory.text.quotations import FENCED, Quotation, parted
 from agent_memory.text.sentences import fitting, sentences, tells_steps, with_lists_joined
 from agent_memory.text.small_talk import is_made_of_small_talk
 from agent_memory.text.speech_acts import (
@@ -108,13 +108,11 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
             others = [other.text for other in messages[before + 1 : place]]
             text = corrected(text, earlier, others, names)
             said_before[message.name] = place, text
-        lead = _awaited(messages, place)
-        answers, text = ([], text) if lead else _answers_of(messages, place, text, denial)
+        answers, text = _answers_of(messages, place, text, denial)
         denial = _denial_after(messages, place)
         quoted: list[Fact] = []
         if message.role is MessageRole.USER and not is_among_people:
-            parts = [Quotation(lead, text)] if lead else parted(text)
-            text, quoted = _without_quotations(message, place, parts)
+            text, quoted = _without_quotations(message, place, text)
         rest = _facts_of(message, text, place, is_among_people=is_among_people)
         for fact in (*answers, *(rest if denial is None else ()), *quoted):
             known = facts.pop(form := fact.text.casefold(), None)
@@ -186,35 +184,18 @@ def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool)
             yield _fact(message, place, piece, worth)
 
 
-def _awaited(messages: Sequence[Message], place: int) -> str:
-    """Return the request to work on a text that was sent before the text, which is at a place."""
-    before = [message.text for message in messages[max(0, place - 2) : place]]
-    roles = [message.role for message in messages[max(0, place - 2) : place + 1]]
-    is_invited = roles == [MessageRole.USER, MessageRole.ASSISTANT, MessageRole.USER]
-    return awaited_by(before[0], before[1]) if is_invited else ""
-
-
-def _without_quotations(
-    message: Message, place: int, parts: Sequence[str | Quotation]
-) -> tuple[str, list[Fact]]:
+def _without_quotations(message: Message, place: int, text: str) -> tuple[str, list[Fact]]:
     """Return what a user says in a message, and the facts of the texts that it quotes."""
     own: list[str] = []
     quoted: list[Fact] = []
-    asked = ""
-    for part in parts:
+    for part in parted(text):
         if not isinstance(part, Quotation):
-            # "> Do you have pets?" and below it "Yes, two cats."
-            answer, rest = answer_to(asked, part, stands_alone=_stands_alone)
-            quoted += [_fact(message, place, answer, _OF_SPEAKER)] if answer else []
-            own.append(rest)
-            asked = ""
+            own.append(part)
+        elif part.is_fiction:
             continue
-        asked = "" if part.lead else _unmarked(part.text)
-        if part.is_fiction:
-            continue
-        if is_request_to_remember(part.lead):
-            own.append(f"{part.lead}\n{_unmarked(part.whole)}")
-        elif any(_worth(sentence, MessageRole.USER) for sentence in sentences(part.whole)):
+        elif is_request_to_remember(part.lead):
+            own.append(f"{part.lead}\n{_unmarked(part.text)}")
+        elif any(_worth(sentence, MessageRole.USER) for sentence in sentences(part.text)):
             pieces = part.written(_LONGEST)
             quoted += [_fact(message, place, piece, _OF_OTHERS) for piece in pieces]
         elif not part.lead.endswith(":"):

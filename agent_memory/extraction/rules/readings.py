@@ -14,7 +14,6 @@ from agent_memory.extraction.rules.changes import (
     is_changed,
     says_that_it_ended,
 )
-from agent_memory.extraction.rules.corrections import corrects_itself
 from agent_memory.extraction.rules.statements import (
     Statement,
     said_behind_opening,
@@ -22,7 +21,7 @@ from agent_memory.extraction.rules.statements import (
     stated_in,
 )
 from agent_memory.text.careful_typing import carefully_typed
-from agent_memory.text.quotations import behind_quotation, has_quotation
+from agent_memory.text.quotations import has_quotation
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_asking, is_order
 from agent_memory.text.stems import stems
@@ -59,7 +58,7 @@ _MY_KIN_ABROAD: Final = (
 _OWNER: Final = re.compile(
     rf"(?i:my|our|his|her) (?:\w+ )?(?P<kin>(?i:{_KIN}))\b|(?P<abroad>(?i:{_MY_KIN_ABROAD}))\b"
     r"|(?P<name>[A-Z][a-z]+)"
-    r"(?:'s|\u2019s| (?:is|was|has|had|does|doesn't|\w+[^\Ws]s|\w+ed|left|quit|sold|lost|gave)\b)"
+    r"(?:'s|\u2019s| (?:is|was|has|had|does|doesn't|\w{2,}s|\w+ed|left|quit|sold|lost|gave)\b)"
 )
 _ANY_KIN: Final = re.compile(rf"\b(?:{_KIN})\b", re.IGNORECASE)
 _NOBODY: Final = frozenset(
@@ -148,8 +147,6 @@ class Reading(NamedTuple):
 def read(text: str) -> Reading:
     """Read a text."""
     speaker, typed = speaker_and_text(text[:_JUDGED])
-    behind = behind_quotation(typed)
-    typed = behind or typed
     spoken = carefully_typed(typed)
     parts = sentences(spoken)
     label = f"{speaker}: " if speaker else ""
@@ -173,10 +170,6 @@ def read(text: str) -> Reading:
         change = change._replace(is_beside=is_beside(rest), is_changed=is_changed(rest))
     if len(parts) == 1 and (is_asking(spoken) or is_order(spoken)):
         change = change._replace(is_guessed=True)
-    if any(map(corrects_itself, parts)):  # what of it is true is for a review
-        change = change._replace(corrects=True, is_guessed=True)
-    if behind:  # perhaps said by whom is quoted
-        change = change._replace(is_guessed=True)
     return Reading(
         speaker="" if speaker.lower() in ("user", "the user") else speaker.lower(),
         text=bare,
@@ -186,7 +179,7 @@ def read(text: str) -> Reading:
         change=change,
         ended=tuple(words for words in ended if words),
         stems=stems(_ELIDED.sub(r"\1e ", spoken)),
-        is_one_sentence=len(parts) == 1 and not behind,
+        is_one_sentence=len(parts) == 1,
         is_quoted=is_quoted,
     )
 
