@@ -227,6 +227,14 @@ def test_a_quotation_is_kept_below_the_words_that_lead_to_it() -> None:
     ]
 
 
+def test_an_answer_below_a_quoted_question_is_kept_behind_it() -> None:
+    assert kept("> Do you have pets?\nYes, two cats.\n> Do you smoke?\nNo.") == [
+        "Do you have pets? Yes, two cats.",
+        "Do you smoke? No.",
+    ]
+    assert kept("Can you answer Tom?\n> Do you smoke?\nYes, I can wait.") == ["Yes, I can wait."]
+
+
 def test_each_piece_of_a_long_quotation_is_marked() -> None:
     facts = kept("Translate this to French.\n" + "I live in Rome, and my sister does too. " * 30)
     assert len(facts) > 1

@@ -34,9 +34,12 @@ _ENDING: Final = 1_000
 _POLITE: Final = any_of("please|thanks|thank you|well|oh|uh|um+|hm+|unfortunately|luckily|sadly")
 _NONE: Final = words_of("none nothing nobody neither nowhere")
 _YES: Final = words_of(
-    "yes yeah yep yup yea correct right exactly indeed absolutely definitely sure"
+    "yes yeah yep yup yea correct right exactly indeed absolutely definitely sure ja jawohl oui si"
+    " sí claro sim はい ええ うん 是 是的 对 有 네 예"
 )
-_NO: Final = any_of("(?:god |hell )?no|nope|nah|never")
+_NO: Final = any_of(
+    "(?:god |hell )?no|nope|nah|never|nein|nee|non|não|いいえ|いえ|不|不是|没有|아니요"
+)
 _HOW_FAR: Final = any_of(
     r"""
     of course|not (?:yet|really|any ?more|often|at all|always)|at all|of (?:those|them)
@@ -81,6 +84,15 @@ _IS_OF_SOMEBODY: Final = pattern(
     r"|did you (?:ever|grow|study|serve|work|live|use to)"
     r"|(?:is|are|does|do|has|have|was|did|can) (?:your|he|she|they)|any)\b"
     r"|(?:so,? |and )?you(?:r|'re|'ve)? "
+    # "Rauchst du?", "Haben Sie Kinder?", "Tu fumes ?", "¿Tienes hijos?"
+    r"|(?!(?:willst|möchtest|soll|kannst|siehst|weißt|meinst|brauchst|verstehst|kommst)\b)"
+    r"(?:und )?\w+st du\b"
+    r"|(?:haben|sind|rauchen|trinken|essen|leben|wohnen|arbeiten|mögen|nehmen) Sie\b"
+    r"|(?:et )?(?:est-ce que )?(?:tu|vous) (?!veux|voulez|peux|pouvez|vois|voyez|sais|savez)"
+    r"|(?:as|es|avez|êtes|fumes|bois|manges|aimes|vis|travailles)-(?:tu|vous)\b"
+    r"|(?!(?:voul|pouv|voy|sav|compren)ez-)\w+ez-vous\b"
+    r"|¿(?:y )?(?!quieres|puedes|ves|sabes|necesitas|crees|entiendes)(?:usted )?\w+[aeé]s\b"
+    r"|(?:你|您)(?!要|想|需要|能|可以|看|知道|觉得).*吗|(?!.*(?:しますか|ましょう)).*(?:います|あります|吸います|です)か"
 )
 """A question about what somebody is like, or used to: "Do you smoke?"."""
 _SUMS_UP: Final = pattern(r"\W*(?:ok(?:ay)?,? )?so,? you(?:r|'re|'ve)? ")
@@ -88,7 +100,9 @@ _SUMS_UP: Final = pattern(r"\W*(?:ok(?:ay)?,? )?so,? you(?:r|'re|'ve)? ")
 _IS_AT_HAND: Final = pattern(
     r"\b(?:I|me|us|we|let's|this|that|these|those|it|here|now|again|else|another|further|more"
     r"|today|tomorrow|tonight|ready|sure|okay|ok|done|trying|looking|asking|referring|interested"
-    r"|happy with|questions?|want|need|mean|mind|think|see|know|remember|agree|wish|hear|follow)\b"
+    r"|happy with|questions?|want|need|mean|mind|think|see|know|remember|agree|wish|hear|follow"
+    r"|ich|mir|mich|uns|das|hier|jetzt|noch|wieder|sicher|fertig|fragen|je|ça|cela|ici|encore"
+    r"|prête?|sûre?|esto|eso|ahora|aquí|otra|más|preguntas|segur[oa]|list[oa])\b|这|那|现在|これ|それ|今"
 )
 """Words of a question about what is being done: "Do you see it now?"."""
 _OF_SERVICE: Final = pattern(

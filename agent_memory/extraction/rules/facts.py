@@ -188,12 +188,19 @@ def _without_quotations(message: Message, place: int, text: str) -> tuple[str, l
     """Return what a user says in a message, and the facts of the texts that it quotes."""
     own: list[str] = []
     quoted: list[Fact] = []
+    asked = ""
     for part in parted(text):
         if not isinstance(part, Quotation):
-            own.append(part)
-        elif part.is_fiction:
+            # "> Do you have pets?" and below it "Yes, two cats."
+            answer, rest = answer_to(asked, part, stands_alone=_stands_alone)
+            quoted += [_fact(message, place, answer, _OF_SPEAKER)] if answer else []
+            own.append(rest)
+            asked = ""
             continue
-        elif is_request_to_remember(part.lead):
+        asked = "" if part.lead else _unmarked(part.text)
+        if part.is_fiction:
+            continue
+        if is_request_to_remember(part.lead):
             own.append(f"{part.lead}\n{_unmarked(part.text)}")
         elif any(_worth(sentence, MessageRole.USER) for sentence in sentences(part.text)):
             pieces = part.written(_LONGEST)
