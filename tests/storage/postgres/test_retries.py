@@ -131,7 +131,8 @@ def test_a_search_whose_connection_was_lost_in_the_middle_is_done_again(
 
     def lose(self: Database, sql: str, values: Any = ()) -> Any:
         connection = self._thread.connection
-        if connection is not None and self._thread.of_snapshot is not None and len(lost) < 2:
+        is_reading = self._of_snapshot.computed is not None
+        if connection is not None and is_reading and len(lost) < 2:
             lost.append(connection.info.backend_pid)
             postgres.administer(f"SELECT pg_terminate_backend({lost[-1]}, 5000)")
         return row(self, sql, values)
