@@ -34,9 +34,8 @@ _COLUMNS: Final = tuple(PortableValues.model_fields)
 class Dump:
     """The content of one store for an export. Use it inside ``engine.read()``: one moment's state.
 
-    ``embeddings`` is whether the vectors are exported too. With an ``owner``, the memories and the
-    scratchpad are limited to this owner's, and ``entries`` yields nothing else. ``leave`` ends the
-    read transaction.
+    ``embeddings`` is whether the vectors are exported too. With an ``owner``, everything is limited
+    to this owner's memories and what is said of these alone. ``leave`` ends the read transaction.
     """
 
     def __init__(
@@ -156,9 +155,9 @@ class Dump:
     def _own_entries(self) -> Iterator[Entry]:
         rows = self._engine.memory_rows
         own = {row["id"]: row["category"] for row in rows.iterate() if self._is_own(row)}
-        settings = self._engine.agent.readable_config()
-        # Not all: that somebody else has recipes is not told.
-        known = [name for name in settings.categories if name in own.values()]
+        # Only their own categories: that somebody else has recipes is not told.
+        used, settings = set(own.values()), self._engine.agent.readable_config()
+        known = [name for name in settings.categories if name in used]
         config = {"config": {"categories": known}} if known else {}
         yield Entry(Section.AGENT, {"agent_id": self.agent_id, **config})
         for row in rows.iterate():

@@ -104,8 +104,12 @@ def test_an_export_of_one_user_has_their_reviews_categories_and_vectors(
         assert len(memory.reviews()) == 2
         memory.migrate()
         place = tmp_path / "alice.yaml"
-        memory.export(place, user_id="alice", embeddings=True)
-        assert [word for word in ("Ben", "Paris", "secret") if word in place.read_text()] == []
+        report = memory.export(place, user_id="alice", embeddings=True)
+        assert any("are not in the export of one user" in note for note in report.notes)
+        others = [each.id for each in memory.get_all(user_id="ben")]
+        assert len(others) == 3
+        text = place.read_text(encoding="utf-8")
+        assert [word for word in ("Ben", "Paris", "secret", *others) if word in text] == []
     with AgentMemory("carl", root=root, embedder=embedder) as copy:
         assert copy.import_(place).repaired == 0
         assert [each.category for each in copy.list_recent(9) if "cake" in each.content] == [
