@@ -102,12 +102,12 @@ def configure(session: Session, /, name: str | None, value: str | None) -> None:
         validated(AgentConfig, change)
     with session.open(create=bool(change)) as memory:
         settings = plain(memory.configure(**change))
-    if name is not None and value is None:
-        _refuse_unknown(name, settings)
-        settings = {name: settings[name]}
+    _refuse_unknown(name, settings)
+    shown = settings if name is None else {name: settings[name]}
     meanings = _meanings()
-    rows = [(key, _text_of(each), meanings.get(key, "")) for key, each in settings.items()]
-    emit(settings, text=table(("setting", "value", "meaning"), rows))
+    rows = [(key, _text_of(each), meanings.get(key, "")) for key, each in shown.items()]
+    # As JSON a change has always returned all settings.
+    emit(settings if change else shown, text=table(("setting", "value", "meaning"), rows))
 
 
 def _refuse_unknown(name: str | None, settings: Container[str]) -> None:

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 from agent_memory.errors import ValidationError
 from agent_memory.formats.json_reader import JsonItem, may_stand_around, read_items, unwrapped
 from agent_memory.formats.jsonl import read_lines
-from agent_memory.formats.protocol import Codec, Sample, Source, Written
+from agent_memory.formats.protocol import MEMORIES_ALONE, Codec, Sample, Source, Written
 from agent_memory.formats.record_shapes import (
     ParsedItem,
     entries,
@@ -25,7 +25,6 @@ from agent_memory.models.portable import Entry
 from agent_memory.runtime.files import read_steadily, written_atomically
 
 _AROUND_ITEMS: Final = re.compile(r'\{\s*"(results|memories|success)"\s*:')
-_NOTE: Final = "only the memories: `store` has the history and the settings too"
 _plain: Final = JSONDecoder()
 
 
@@ -55,7 +54,7 @@ class JsonArray(Codec):
 
     def write(self, path: Path, source: Source) -> Written:
         """Write all memories."""
-        written = Written(notes=[_NOTE])
+        written = Written(notes=[MEMORIES_ALONE])
         with written_atomically(path) as file:
             file.write(b"[")
             for memory in source.memories():
@@ -84,7 +83,7 @@ class JsonLines(Codec):
 
     def write(self, path: Path, source: Source) -> Written:
         """Write all memories."""
-        written = Written(notes=[_NOTE])
+        written = Written(notes=[MEMORIES_ALONE])
         with written_atomically(path) as file:
             for memory in source.memories():
                 file.write(line_of(memory, self.write_one) + b"\n")

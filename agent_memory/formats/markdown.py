@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats.peers.entries import pieces
-from agent_memory.formats.protocol import Codec, Sample, Source, Written
+from agent_memory.formats.protocol import MEMORIES_ALONE, Codec, Sample, Source, Written
 from agent_memory.formats.record_shapes import ParsedItem, entries, line_of, memory_json
 from agent_memory.formats.yaml_reader import read_yaml
 from agent_memory.formats.yaml_writer import flow
@@ -54,9 +54,6 @@ _HEADING: Final = re.compile(r"#{1,6} +(.+?)[ #]*$")
 _FENCE: Final = re.compile(r" {0,3}(```|~~~)")
 _TO_A_FILE: Final = re.compile(r"\]\(([^)\s]+\.md)\)|\[\[([^\]|#]+)")
 _LONGEST_NAME: Final = 60
-_NOTE: Final = (
-    "the memories alone, as notes: `store` has the history, the graph and the settings too"
-)
 
 
 class Note(NamedTuple):
@@ -84,7 +81,7 @@ class Markdown(Codec):
 
     def write(self, path: Path, source: Source) -> Written:
         """Write one file per memory into a new or empty folder, or replace an earlier export."""
-        written = Written(notes=[_NOTE])
+        written = Written(notes=[MEMORIES_ALONE])
         with translated_errors(path, "written"):
             _refuse_others(path)
             names = _names_by_memory(source)

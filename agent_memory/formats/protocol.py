@@ -6,12 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from agent_memory.models.agent import AgentMetadata
 from agent_memory.models.memory import Memory
 from agent_memory.models.portable import Entry, PassedOver
 from agent_memory.models.scratchpad import Scratchpad
+
+MEMORIES_ALONE: Final = (
+    "only the memories: history, graph and settings are in an export of the whole agent as `store`"
+)
+"""What the formats without a place for anything else note; true of one user's memories too."""
 
 
 class Sample(NamedTuple):

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, Field, create_model
 
 from agent_memory.errors import ValidationError
 from agent_memory.formats import settings
-from agent_memory.formats.protocol import Codec, Sample, Source, Written
+from agent_memory.formats.protocol import MEMORIES_ALONE, Codec, Sample, Source, Written
 from agent_memory.formats.record_shapes import LEFT_OUT, as_it_came
 from agent_memory.formats.yaml_reader import Item, read_items
 from agent_memory.formats.yaml_writer import flow
@@ -112,7 +112,7 @@ class BackupYaml(ScratchpadYaml):
             last_updated=source.changed_at,
             max_size=source.scratchpad().max_size,
         )
-        return Written(count, ["only the memories: `store` has the history and the settings too"])
+        return Written(count, [MEMORIES_ALONE])
 
 
 CODEC: Final[Codec] = ScratchpadYaml()

@@ -296,7 +296,8 @@ def test_an_agent_is_prepared_before_its_first_memory(cli: Cli, root: Path) -> N
         assert cli("--agent", "new", *words).code == 5
     assert cli("--agent", "new", "configure", "on_secret", "sometimes").code == 4
     assert not (root / "new").exists()
-    assert cli("--agent", "new", "configure", "on_secret", "refuse").code == 0
+    done = cli("--agent", "new", "configure", "on_secret", "refuse")
+    assert (done.code, len(done.out.splitlines())) == (0, 2)  # a heading, and the one setting
     done = cli("--agent", "new", "configure", "on_secret", "--json")
     assert done.data == {"on_secret": "refuse"}
     assert "is no setting" in cli("--agent", "new", "configure", "on_secrets").err
