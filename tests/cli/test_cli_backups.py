@@ -120,7 +120,8 @@ def test_a_backup_is_restored_and_what_was_there_is_kept(
     assert contents(root) == AFTER
     last = cli("undo")
     assert (last.code, last.out) == (4, "")
-    assert "`restore`" in last.err  # and not what was the last before the backup
+    # And not what was the last before the backup; it says how to go back.
+    assert "`restore` the file it replaced" in last.err
     newest = cli("history", "--json").data["history"][0]
     assert cli("undo", "--change", str(newest["change_id"])).out.startswith("undid")
 

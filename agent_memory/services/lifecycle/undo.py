@@ -179,12 +179,13 @@ def _changes_to_undo(
         return changes[0].event, changes
     changes = engine.history.between(operation.first_change, operation.last_change)
     if not changes:
-        raise ValidationError.of(
-            "undo",
+        message = (
             f"the last operation, `{operation.verb}`, has nothing left to undo: give the"
-            " number of an older change, which `history` lists",
-            None,
+            " number of an older change, which `history` lists"
         )
+        if operation.verb == "restore":
+            message += "; to go back, `restore` the file it replaced, which it named"
+        raise ValidationError.of("undo", message, None)
     return operation.verb, changes
 
 
