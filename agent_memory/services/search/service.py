@@ -46,12 +46,12 @@ class SearchService:
         """Find the memories that answer a request, best first, and report how the search went."""
         started = time.perf_counter()
 
-        def look() -> Finds:
+        def look(engine: Engine) -> Finds:
             whole = request._replace(now=now, vector=meaning.vector)
-            whole = completed(self._engine, whole, self._unit_of_work.accesses())
-            outcome = find(self._engine, whole)
-            memories = self._engine.memories.get_many(outcome.row_ids())
-            reasons = self._engine.scratchpad.reasons([hit.row_id for hit in outcome.hits])
+            whole = completed(engine, whole, self._unit_of_work.accesses())
+            outcome = find(engine, whole)
+            memories = engine.memories.get_many(outcome.row_ids())
+            reasons = engine.scratchpad.reasons([hit.row_id for hit in outcome.hits])
             return Finds(whole, outcome, memories, reasons)
 
         finds = self._engine.lookup(look)
@@ -68,16 +68,21 @@ class SearchService:
         where that sister lives.
         """
         scope = scope_of(request.filters, agent_id=self._engine.agent_id)
-        asked = self._engine.keywords.terms_of(request.query)
-        stated = self._engine.keywords.terms_of(text)
-        known = {term.word for term in asked}
-        wanted = [term.word for term in stated if term.word not in known]
-        counts = self._engine.lookup(lambda: self._engine.keywords.vocabulary(wanted, (), scope))
-        covered = {term.word for term in stated}
-        rarest = sorted((counts[term.word], term.written) for term in stated if term.word in counts)
-        leads = [written for count, written in rarest if count > 1][:MOST_LEADS]
-        left = [term.written for term in asked if term.word not in covered]
-        return " ".join([*left, *leads]) if leads else ""
+
+        def look(engine: Engine) -> str:
+            asked = engine.keywords.terms_of(request.query)
+            stated = engine.keywords.terms_of(text)
+            known = {term.word for term in asked}
+            wanted = [term.word for term in stated if term.word not in known]
+            counts = engine.keywords.vocabulary(wanted, (), scope)
+            covered = {term.word for term in stated}
+            stored = [term for term in stated if term.word in counts]
+            rarest = sorted((counts[term.word], term.written) for term in stored)
+            leads = [written for count, written in rarest if count > 1][:MOST_LEADS]
+            left = [term.written for term in asked if term.word not in covered]
+            return " ".join([*left, *leads]) if leads else ""
+
+        return self._engine.lookup(look)
 
     def by_ids(
         self, memory_ids: Sequence[str], filters: SearchFilters | SearchFilterValues | None
