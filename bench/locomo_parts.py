@@ -92,7 +92,7 @@ def _gather(
 ) -> tuple[Candidates, dict[int, str]]:
     """Gather as a search does, and also return the candidates' ids by row."""
     engine = engine_of(memory)
-    vector = memory._embedding.of_query(question.text).vector
+    vector = memory._embedding.of_query(question.text, memory._store.vectors.state()).vector
     with engine.read():
         request = SearchRequest(
             query=question.text,

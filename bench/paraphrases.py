@@ -98,7 +98,7 @@ def places_of_vectors(memory: AgentMemory, ids: Sequence[str], *, centred: bool)
     engine = engine_of(memory)
     found = []
     for memory_id, question in zip(ids, ANSWERS.values(), strict=True):
-        vector = memory._embedding.of_query(question).vector
+        vector = memory._embedding.of_query(question, memory._store.vectors.state()).vector
         assert vector is not None
         with engine.read():
             asked: QueryVector = engine.vectors.center(vector)

@@ -25,6 +25,7 @@ from agent_memory.models.limits import MAX_SEARCH_LIMIT
 from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.search import MemorySearchResult, SearchFilters, SearchResults
 from agent_memory.models.times import format_time
+from agent_memory.services.search.corrections import corrected
 from agent_memory.services.search.ranking import RankingRates
 from agent_memory.services.search.request import SearchRequest
 
@@ -285,8 +286,12 @@ class RetrievalVerbs(OpenMemory):
         return refined(request, self._look, self._store.searches.follow_up)
 
     def _look(self, request: SearchRequest) -> SearchResults:
-        meaning = self._embedding.of_query(request.query)
-        return self._opened_store.searches.search(request, meaning, now=request.now or self._now())
+        searches, now = self._opened_store.searches, request.now or self._now()
+        state = self._store.vectors.state()
+        if state.active is not None:
+            request = searches.with_terms(request, now=now)
+        meaning = self._embedding.of_query(corrected(request.query, request.terms), state)
+        return searches.search(request, meaning, now=now)
 
     def _search_as_of(
         self, request: SearchRequest, as_of: Time, shared: Sequence[str]

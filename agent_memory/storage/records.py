@@ -160,7 +160,8 @@ class Term(NamedTuple):
     ``is_prefix`` means that it stands for all words that begin with it; ``is_name`` that the query
     writes it as a name; ``is_light`` that the word says little about what is asked; ``is_pair``
     that it is two characters of a script without spaces. ``alternatives`` also count as the word.
-    ``times`` is how often the query contains it.
+    ``times`` is how often the query contains it, ``correction`` what it most likely meant if it is
+    misspelt.
     """
 
     word: str
@@ -171,6 +172,7 @@ class Term(NamedTuple):
     is_light: bool = False
     is_pair: bool = False
     times: int = 1
+    correction: str = ""
 
     @property
     def match(self) -> str:

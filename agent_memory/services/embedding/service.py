@@ -97,9 +97,8 @@ class EmbeddingService:
 
     # Searching --------------------------------------------------------------------------------
 
-    def of_query(self, query: str) -> QueryMeaning:
+    def of_query(self, query: str, state: VectorState) -> QueryMeaning:
         """Return a query's vector, after processing pending memories, within the timeout."""
-        state = self._vectors.state()
         if state.active is None:
             return QueryMeaning()
         started = time.monotonic()

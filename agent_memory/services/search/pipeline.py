@@ -84,7 +84,7 @@ def find(engine: Engine, request: SearchRequest) -> SearchOutcome:
     """Search. Must run inside ``engine.read()``."""
     started = time.perf_counter()
     request, stale = _with_centered_vector(engine, request)
-    request = with_terms(engine, request)
+    request = request if request.terms else with_terms(engine, request)
     request = request._replace(own_words=own_words_of(engine, request))
     if not request.terms and request.vector is None:
         explanation = "the query has no letters or digits to search for"

@@ -23,6 +23,7 @@ from agent_memory.services.search.pipeline import completed, find
 from agent_memory.services.search.ranking import RankedHit, RankingRates
 from agent_memory.services.search.request import QueryMeaning, SearchRequest
 from agent_memory.services.search.results import Finds, ResultTypes, results_of
+from agent_memory.services.search.terms import with_terms
 from agent_memory.services.unit_of_work import UnitOfWork
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import AmongIds, filter_of, scope_of
@@ -59,6 +60,14 @@ class SearchService:
         milliseconds = meaning.milliseconds + (time.perf_counter() - started) * 1000
         results: SearchResults = results_of(finds, meaning, _MODELS, milliseconds=milliseconds)
         return results
+
+    def with_terms(self, request: SearchRequest, *, now: datetime) -> SearchRequest:
+        """Add the terms of its query to a request, as ``search`` does otherwise."""
+
+        def look(engine: Engine) -> SearchRequest:
+            return with_terms(engine, completed(engine, request._replace(now=now), {}))
+
+        return self._engine.lookup(look)
 
     def follow_up(self, request: SearchRequest, text: str) -> str:
         """Return the query that a hit's text leads to, or an empty string if it leads nowhere.

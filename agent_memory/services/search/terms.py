@@ -30,7 +30,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from agent_memory.services.search.corrections import answers, corrections, other_lengths
+from agent_memory.services.search.corrections import (
+    answers,
+    correction_among,
+    corrections,
+    other_lengths,
+)
 from agent_memory.services.search.date_terms import with_dates
 from agent_memory.services.search.request import SearchRequest
 from agent_memory.services.search.runs import LONGEST, runs_of
@@ -155,13 +160,14 @@ def _varied(
     asked_in = JOINING if language is None else JOINING & {language}
     has_compounds = not asked_in.isdisjoint(languages_in(sample))
     is_english = language == "english" or languages == {"english"}
-    alternatives |= corrections(
+    meant = corrections(
         vocabulary,
         [term for term in variable if term.word in unmatched],
         {term.word for term in terms},
         is_english=is_english,
         has_compounds=has_compounds,
     )
+    alternatives |= meant
     if is_english:
         unanswered = unmatched - alternatives.keys()
         alternatives |= answers(vocabulary, [term for term in variable if term.word in unanswered])
@@ -173,6 +179,7 @@ def _varied(
     return [
         term._replace(
             alternatives=alternatives.get(term.word, ()),
+            correction=correction_among(meant.get(term.word, ())),
             is_light=term.is_light or (not term.is_name and term.written.lower() in light_words),
         )
         for term in terms

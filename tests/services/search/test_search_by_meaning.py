@@ -97,6 +97,32 @@ def test_a_search_embeds_its_query_as_a_question(tmp_path: Path) -> None:
     assert question not in embedder.stored
 
 
+@pytest.mark.parametrize(
+    ("user", "query", "embedded"),
+    [
+        (None, "Which databse has the invoices?", "Which database has the invoices?"),
+        ("ann", "Which DATABSE has the invoices?", "Which database has the invoices?"),
+        ("bob", "Which databse has the invoices?", "Which databse has the invoices?"),
+        (None, "zebra, and the databses?", "zebra, and the databases?"),
+        (None, "Which database has them?", "Which database has them?"),
+    ],
+    ids=["misspelt", "in capitals", "by another user's words", "beside an unknown word", "known"],
+)
+def test_a_misspelt_word_is_embedded_as_what_it_meant(
+    tmp_path: Path, user: str | None, query: str, embedded: str
+) -> None:
+    embedder = Telling()
+    with AgentMemory("bob", root=tmp_path, embedder=embedder) as memory:
+        memory.store("The database of invoices is on the second server", user_id="ann")
+        memory.store("All databases are copied at night", user_id="ann")
+        memory.store("The red bicycle has a flat tyre", user_id="bob")
+        memory.migrate()
+        hits = memory.search(query, user_id=user)
+        assert embedder.asked[-1] == embedded
+        if user is None:
+            assert "database" in hits[0].memory.content
+
+
 @pytest.fixture(scope="module")
 def wordllama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentMemory]:
     """Open a store of 330 sentences, six of them the answers, moved with the real wordllama."""
