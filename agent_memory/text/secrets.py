@@ -118,7 +118,7 @@ FORMATS: Final = (
     Format("Alibaba key", ("LTAI",), _FROM + r"LTAI[A-Za-z0-9]{16,26}" + _TO, _A_DIGIT),
     Format("Doppler token", ("dp.",), _FROM + r"dp\.[a-z]{2,6}\.(?:\w+\.)?[A-Za-z0-9]{40,}"),
 )  # fmt: skip
-"""Patterns for keys and tokens of well-known services.
+"""Patterns of well-known services. If two overlap, the first, more specific one names the kind.
 
 A pattern is tried only if a text contains one of its hints, so that a text without any costs only
 the search for hints. Lengths are the minimum that a service issues, and have no upper bound: a
@@ -128,7 +128,6 @@ Every pattern takes time linear in the length of the text: none looks ahead, or 
 characters at which another match may begin. A look-ahead for a digit took 11 s for 100,000
 characters of ``sk-sk-sk-``: what a match must contain is checked in the match (``needs``).
 """
-"""Most specific first: if two overlap, the first names the kind."""
 
 
 _PASSWORD: Final = "password"  # noqa: S105 - the name of the kind
@@ -161,14 +160,9 @@ def may_hold_secrets(text: str, *others: object) -> bool:
     ``others`` are data or JSON. Most contain nothing that every secret has, which is quick to tell
     for all of them together.
     """
-    written = "\n".join(
-        [other.replace('"', " ") if isinstance(other, str) else str(other) for other in others]
-    )
+    whole = "\n".join([text, *map(str, others)]).replace('"', " ")
     # Escapes hide characters, so nothing can be ruled out.
-    if "\\" in written:
-        return True
-    whole = f"{text}\n{written}"
-    if "://" in whole or _long_word().match(whole) is not None:
+    if "\\" in whole or "://" in whole or _long_word().match(whole) is not None:
         return True
     folded = whole.lower()
     names = _SHORTEST_ASCII_NAMES if folded.isascii() else _SHORTEST_NAMES
@@ -262,10 +256,11 @@ def _of_format(number: int, text: str, *, any_case: bool) -> Iterator[SecretSpan
 
 _PASSWORDS: Final = (
     "password", "passwd", "passphrase", "passcode", "passwort", "mot de passe", "kennwort",
-    "contraseña", "contrasena", "senha", "密码", "密碼", "口令", "пароль", "パスワード", "비밀번호",
+    "paßwort", "contraseña", "contrasena", "senha", "密码", "密碼", "口令", "пароль", "パスワード",
+    "비밀번호",
 )  # fmt: skip
 _KEYS: Final = ("secret", "token", "credentials", "credential")
-_WHOLE_WORDS: Final = ("pass", "pwd")
+_WHOLE_WORDS: Final = ("pass", "pwd", "pw")
 """These name a password only without a letter before them."""
 _OF_KEYS: Final = (
     "api", "access", "secret", "private", "encryption", "signing", "master", "account", "auth",
@@ -314,22 +309,39 @@ def _is_type(head: str) -> bool:
 
 # A suffix of the name: PASSWORD_1, api_key_prod.
 _SUFFIX: Final = r"(?:_?\d{1,2}|[_-](?:prod|production|dev|test|stage|staging|live|value))?"
-# Up to six words about the owner may come between a name and its value.
+# Up to six words about the owner may come between a name and its value, or a note in brackets.
 _WHOSE: Final = (
-    r"(?:\s(?:for|of|on|in|at|für|von|vom|zu|du|de|del|para|pour|do|da)(?:\s[^\s:=]{1,30}){1,6}?)?"
+    r"(?:\s\([^()\n]{1,40}\)|\s(?:for|of|on|in|at|für|fürs|von|vom|beim?|im|zum|zu|du|de|del|para"
+    r"|pour|do|da)(?:\s[^\s:=]{1,30}){1,6}?)?"
 )
+_IS: Final = (
+    r"(?:(?:has been|is|was|lautet|ist|heißt|heisst|bleibt|est|c['\u2019]est|reste|es|sigue siendo"
+    r"|é)(?:\s(?:now|still|jetzt|nun|maintenant|toujours|ahora|agora))?"
+    r"(?:\s(?:(?:changed|reset|set)\s)?to)?|(?:(?:changed|reset|set)\s)?to)"
+)
+# Chinese and Japanese put no blank before a value. In Japanese the verb follows it, and tells:
+# "パスワードはbcrypt2でハッシュ化" names no password.
+_IS_IN_CHINESE: Final = (
+    r"(?=[\u3400-\u9fff])(?:现在|現在|目前|已经?|已經|还|還|仍然?|就|都|一直|被){0,3}"
+    r"(?:是(?:什么|什麼|多少)[?\uff1f]|是|为|為|叫|[改换換变變設设重更][置定新]?(?:成|为|為)了?)"
+    r"[:\uff1a]?\s{0,3}"
+)
+_IS_IN_JAPANESE: Final = (
+    r"[はがを](?:何ですか[?\uff1f]|(?=\s{0,3}[「『]?[!-~]{6,400}[」』]?\s?"
+    r"(?:です|だ|でし|で、|に(?:変|設定|し|なり|更新)|[。、！\s]|$)))\s{0,3}"  # noqa: RUF001
+)
+_ANSWERED: Final = r"[?\uff1f]\s{1,3}(?:(?:it['\u2019]s|it is|es ist|c['\u2019]est|es)\s)?"
 _SIGN: Final = (
     r"(?:[\"'`]?\]?\s{0,3}(?::=|=>|->|==?|[:：])\s{0,3}"  # noqa: RUF001 - the Chinese colon
-    r"|[?\uff1f]\s{1,3}"  # asked, and answered
-    r"|\s(?:(?:has been|is|was|lautet|ist|est|es|é)(?:\s(?:now|still|jetzt|nun|maintenant|ahora"
-    r"|agora))?(?:\s(?:(?:changed|reset|set)\s)?to)?|(?:(?:changed|reset|set)\s)?to)(?:\s?:)?\s)"
+    rf"|\s(?:{_ANSWERED}|{_IS}(?:\s?:)?\s"
+    r"|(?:wurde\s)?auf\s(?=\S{6,400}\s(?:geändert|gesetzt|zurückgesetzt)))"
+    rf"|{_ANSWERED}|['\u2019]s\s|,\sc['\u2019]est\s"
+    rf"|(?:{_IS_IN_CHINESE}|{_IS_IN_JAPANESE})(?=[\"'`「『“]?[!-~]{{6}}))"
 )
 _VALUE: Final = (
     r"(?:\"([^\"\n]{4,400})\"|'([^'\n]{4,400})'|`([^`\n]{4,400})`"
-    r"|[\"'`]?([^\s\"'`;]{6,4000}))"
+    r"|[\"'`「『“]?([^\s\"'`;]{6,4000}))"
 )
-_UNQUOTED: Final = r"[^\s\"'`;]{6,4000}"
-_CURL_USER: Final = r"\s(?:-u|--user)[\s=][\"']?[^\s:'\"]{1,80}:"
 
 
 @cache
@@ -346,19 +358,20 @@ def _bare_tail() -> re.Pattern[str]:
 
 @cache
 def _unquoted_value() -> re.Pattern[str]:
-    return re.compile(_UNQUOTED)
+    return re.compile(r"[^\s\"'`;]{6,4000}")
 
 
 @cache
 def _curl_user() -> re.Pattern[str]:
-    return re.compile(_CURL_USER)
+    return re.compile(r"\s(?:-u|--user)[\s=][\"']?[^\s:'\"]{1,80}:")
 
 
 def _by_name(text: str) -> list[SecretSpan]:
     """Return the values of telling names that look like secrets."""
     folded = _folded(text)
     spans: list[SecretSpan] = []
-    if any(map(folded.__contains__, _SHORTEST_NAMES)):  # few texts have one
+    names = _SHORTEST_ASCII_NAMES if folded.isascii() else _SHORTEST_NAMES
+    if any(map(folded.__contains__, names)):  # few texts have one
         spans += _after(text, folded, _any_name().finditer(folded))
     if "curl" in folded:
         spans += _after(text, folded, _curl_user().finditer(text))
@@ -442,7 +455,11 @@ def _is_option(head: str) -> bool:
     return head[head.rfind(" ") + 1 :].startswith("-")
 
 
-_NEXT: Final = r"[&,][A-Za-z_][\w.-]*=|&(?:quot|amp|lt|gt|apos|#\d+)\b|,\"|\\n"
+_NEXT: Final = (
+    r"[&,][A-Za-z_][\w.-]*=|&(?:quot|amp|lt|gt|apos|#\d+)\b|,\"|\\n"
+    # Chinese and Japanese go on without a blank: "abc123!xyzです".
+    r"|[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef”](?<=[!-~]{6}.)"
+)
 
 
 def _unquoted(value: str) -> str:

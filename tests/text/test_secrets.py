@@ -126,6 +126,86 @@ def test_what_is_a_word_a_name_or_an_example_is_no_secret(text: str) -> None:
     assert find_secrets(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "我的密码是{}，路由器在客厅。",
+        "密码改成了{}。",
+        "新密码现在是 {} 哦",
+        "密碼設為{}",
+        "密码是多少？{}",
+        "密码是「{}」。",
+        "您的密码是什么？ {}",
+        "密码：{}，别告诉别人。",
+        "api key是{}吗",
+        "パスワードは{}です。",
+        "パスワードは「{}」だよ",
+        "WiFiのパスワードは{}で、ルーターは廊下にあります。",
+        "パスワードを{}に変更しました。",
+        "パスワードは何ですか？ {} です",
+        "パスワード：{}です。",
+        "The db password's {}",
+        "The password\u2019s {}.",
+        "The password (for now) is {}.",
+        "What is the admin password? It's {}",
+        "wifi pw: {}",
+        "Das Passwort fürs WLAN lautet {}.",
+        "Das Passwort im WLAN ist {}.",
+        "Das WLAN-Kennwort heißt {}.",
+        "Mein Paßwort bleibt {}.",
+        "Das Passwort wurde auf {} geändert.",
+        "Wie lautet Ihr Passwort? Es ist {}",
+        "Le mot de passe du wifi, c'est {} et la box est là.",
+        "Quel est votre mot de passe ? {}",
+        "Le mot de passe du NAS ? C\u2019est {}.",
+        "La contraseña sigue siendo {}.",
+        "¿Cuál es la contraseña? Es {}",
+    ],
+)
+def test_a_password_is_found_in_a_sentence_and_nothing_after_it_is_masked(text: str) -> None:
+    kind = "API key or token" if "api key" in text else "password"
+    assert may_hold_secrets(text.format(WORD))
+    assert mask_secrets(text.format(WORD)) == text.format(f"[masked: {kind}]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The password is required.",
+        "The password must be 12 characters.",
+        "The password's expiry is 90days.",
+        "The token's lifetime is 15min.",
+        "The api key's scope is read-only.",
+        "The password (if any) is ignored.",
+        "Forgot the password? It's on page2.",
+        "pw is short for password.",
+        "Upwards: 12floors.",
+        "Le mot de passe est obligatoire.",
+        "Le mot de passe, c'est important.",
+        "Mot de passe ? Jamais reçu.",
+        "Das Passwort heißt jetzt Passphrase.",
+        "Das Passwort bleibt unverändert.",
+        "Das Passwort wurde auf Wunsch geändert.",
+        "Das Passwort auf server01 ist abgelaufen.",
+        "Das Passwort fürs Backup ist im Tresor.",
+        "La contraseña sigue siendo obligatoria.",
+        "密码是必填的。",
+        "密码为8位以上。",
+        "密码是SHA256加密的。",
+        "密码是用bcrypt2加密的。",
+        "密码是什么？",
+        "Token为OAuth2格式。",
+        "パスワードは必須です。",
+        "パスワードは8文字以上です。",
+        "パスワードはbcrypt2でハッシュ化します。",
+        "パスワードはPostgreSQL16に保存します。",
+        "パスワードを忘れました。",
+    ],
+)
+def test_a_sentence_about_passwords_names_none(text: str) -> None:
+    assert find_secrets(text) == []
+
+
 def test_a_letter_that_grows_when_it_is_made_small_moves_nothing() -> None:
     text = f"İİİ password: {WORD}"
     assert [text[it.start : it.end] for it in find_secrets(text)] == [WORD]
@@ -242,6 +322,10 @@ def test_nothing_is_looked_at_where_secrets_are_kept() -> None:
         "curl -u a:b" * 900,
         "M" * 9_000 + ".a1" * 300,
         "api key " * 1_250,
+        "パスワードは" + "a1" * 4_990,
+        "パスワードは" * 1_600,
+        "密码现在" * 2_500,
+        "password (" * 1_000,
     ],
 )
 def test_no_text_takes_long(text: str) -> None:
