@@ -54,6 +54,17 @@ def kept(asked: str, reply: str, name: str | None = None) -> list[str]:
         ("Vous avez une voiture ?", "oui"),
         ("¿Fumas?", "No"),
         ("¿Eres vegetariano?", "sí"),
+        ("¿Estás casado?", "Sí."),
+        ("¿Está embarazada?", "Sí."),
+        ("¿Tiene seguro médico?", "No."),
+        ("¿Tiene usted hijos?", "No."),
+        ("¿Toma medicamentos?", "No."),
+        ("¿Fuma?", "No."),
+        ("¿Ha sido operado?", "No."),
+        ("Hat Ihr Vater Diabetes?", "Nein."),
+        ("Leben deine Großeltern?", "ja"),
+        ("Votre mère est-elle en vie ?", "Non."),
+        ("Est-ce que ton frère fume ?", "oui"),
         ("你吃素吗？", "是的"),
         ("タバコを吸いますか？", "いいえ"),
     ],
@@ -93,9 +104,72 @@ def test_an_answer_is_kept_behind_its_question(asked: str, reply: str) -> None:
         ("¿Quieres que lo haga?", "sí"),
         ("¿Tienes más preguntas?", "no"),
         ("你要我继续吗？", "是的"),
+        ("¿Está seguro?", "Sí."),
+        ("¿Estás segura?", "Sí."),
+        ("¿Tiene el error todavía?", "Sí."),
+        ("¿Tiene alguna pregunta?", "No."),
+        ("¿Toma mucho tiempo?", "No."),
+        ("¿Ha sido útil?", "Sí."),
+        ("¿Es correcto?", "Sí."),
+        ("¿Bebe el agente de la cola?", "No."),
+        ("Ist Ihre Frage beantwortet?", "Ja."),
+        ("Soll dein Bruder die Mail bekommen?", "Ja."),
+        ("Votre problème est-il résolu ?", "Oui."),
+        ("Ton script marche ?", "Non."),
     ],
 )
 def test_what_is_being_done_and_no_answer_are_no_facts(asked: str, reply: str) -> None:
+    assert kept(asked, reply) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [
+        ("What's your name?", "Jo."),
+        ("Where do you live?", "Nice."),
+        ("Which language is the backend written in?", "Go."),
+        ("Which knee hurts?", "Right."),
+        ("Which parent had cancer?", "Both."),
+        ("When do you take the pill?", "Morning."),
+        ("How do you take your coffee?", "Sweet."),
+        ("What is your wife's maiden name?", "Same"),
+        ("And at which school is your son?", "Super"),
+        ("Wie oft trinken Sie?", "Nie."),
+        ("Wie heißt dein Hund?", "Klar"),
+        ("Où habitez-vous ?", "Nice."),
+        ("¿Cómo se llama su perro?", "Bravo."),
+    ],
+)
+def test_a_word_that_is_small_talk_elsewhere_may_be_what_is_asked_for(
+    asked: str, reply: str
+) -> None:
+    assert kept(asked, reply) == [f"{asked} {reply}"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [
+        ("What's your name?", "Thanks!"),
+        ("What's your name?", "Yes."),
+        ("Which knee hurts?", "Sorry?"),
+        ("Which city?", "Wow"),
+        ("Which one do you prefer?", "Both."),
+        ("Which file do you mean?", "Right."),
+        ("Where were we?", "Right."),
+        ("What about Friday?", "Nice."),
+        ("What's next?", "Super."),
+        ("How do you like the design?", "Sweet."),
+        ("What would you like to do?", "Stop."),
+        ("How was the concert?", "Nice."),
+        ("Wie geht's?", "Super."),
+        ("Wie heißt du?", "Danke."),
+        ("Wie heißt dein Hund?", "Ja."),
+        ("Comment vas-tu ?", "Super."),
+        ("¿Cómo estás?", "Genial."),
+        ("¿Cómo te llamas?", "Perdona."),
+    ],
+)
+def test_a_word_that_answers_no_question_is_no_fact(asked: str, reply: str) -> None:
     assert kept(asked, reply) == []
 
 

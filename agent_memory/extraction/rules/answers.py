@@ -13,6 +13,7 @@ from typing import Final
 
 from agent_memory.text.phrases import any_of, pattern, words_of
 from agent_memory.text.sentences import sentences
+from agent_memory.text.small_talk import FILLERS
 from agent_memory.text.speech_acts import (
     is_asking,
     is_bare_name,
@@ -75,10 +76,37 @@ _UNKNOWN: Final = any_of(
 _EVADES: Final = pattern(rf"\W*(?:(?:{_POLITE}|{_YES}|{_NO}|sorry|honestly)\W+)*{_UNKNOWN}\b")
 """What is said in place of an answer."""
 
+_ONE_WORD: Final = re.compile(r"\W*([^\W\d_][\w'\u2019-]*)\W*")
+_COURTESY: Final = words_of(
+    """
+    thanks thank cheers welcome bye goodbye greetings howdy hiya sup great cool perfect awesome
+    amazing interesting funny beautiful excellent brilliant wonderful fantastic lovely impressive
+    incredible helpful good fine true noted roger ack agreed correct exactly understood gotcha lgtm
+    continue proceed undo redo revert repeat help moment brb back done again more damn dang phew
+    nevermind nvm later pardon apologies congrats congratulations
+    danke bitte hallo tschüss moin weiter egal toll prima gut genau richtig stimmt verstanden falsch
+    entschuldigung warte merci bonjour salut coucou parfait génial compris désolée? bien bon encore
+    attends gracias hola adiós adios vale perfecto entendido bueno correcto exacto sigue espera
+    perdón perdona disculpa nein nee non não tak grazie ciao obrigad[oa]
+    """
+)
+_NAMES_NOTHING: Final = pattern(
+    "|".join([rf"(?!right\b){_YES}", _COURTESY, *map(str.strip, FILLERS.split(","))])
+)
+"""Single words that are no answer to any question; "Jo", "Nice", "Go" and "Right" may be one."""
+
 # Questions ----------------------------------------------------------------------------------
 
 _IS_NUMBER: Final = re.compile(r"\d+[.)]")
 _OFFERS_SEVERAL: Final = pattern(r"\bor\b")
+_KIN_IN_GERMAN: Final = words_of(
+    "Vater Mutter Eltern Bruder Schwester Geschwister Sohn Tochter Kind Kinder Mann Frau Partner"
+    " Partnerin Oma Opa Großmutter Großvater Großeltern Hund Katze"
+)
+_KIN_IN_FRENCH: Final = words_of(
+    "père mère parents frères? sœurs? soeurs? fils filles? enfants? mari femme conjointe? compagnon"
+    " compagne grands?-(?:père|mère|parents) chien chat"
+)
 _IS_OF_SOMEBODY: Final = pattern(
     r"(?:.*[\s,;:])?(?:(?:do|are|were|can) you|have you (?:ever|got|had|been|lived|worked|always)"
     r"|did you (?:ever|grow|study|serve|work|live|use to)"
@@ -91,10 +119,28 @@ _IS_OF_SOMEBODY: Final = pattern(
     r"|(?:et )?(?:est-ce que )?(?:tu|vous) (?!veux|voulez|peux|pouvez|vois|voyez|sais|savez)"
     r"|(?:as|es|avez|êtes|fumes|bois|manges|aimes|vis|travailles)-(?:tu|vous)\b"
     r"|(?!(?:voul|pouv|voy|sav|compren)ez-)\w+ez-vous\b"
+    rf"|(?:und )?(?!(?:soll|will|möchte|darf)\b)\w+ (?:Ihre?|deine?) {_KIN_IN_GERMAN}\b"
+    rf"|(?:et )?(?:est-ce que )?(?:votre|vos|ton|ta|tes) {_KIN_IN_FRENCH}\b"
     r"|¿(?:y )?(?!quieres|puedes|ves|sabes|necesitas|crees|entiendes)(?:usted )?\w+[aeé]s\b"
+    # "¿Tiene diabetes?", "¿Está embarazada?", but not "¿Tiene el error todavía?"
+    r"|¿?(?:y )?(?:usted )?(?:(?:fuma|bebe|conduce|padece)\b(?! (?:el|la|los|las)\b)"
+    r"|toma (?!nota|\w* ?tiempo)|vive (?:usted )?(?:sol[oa]|con|en|su)\b"
+    r"|tiene (?!(?:el|la|los|las)\b|(?:\w+ )?(?:preguntas?|dudas?|tiempo|momento|minuto|problemas?"
+    r"|error(?:es)?)\b)|ha (?:tenido|fumado|viajado|sido (?:usted )?(?:operad|vacunad|ingresad))"
+    r"|(?:es|eres|estás?) (?:usted )?(?:alérgic|diabétic|celíac|vegan|vegetarian|zurd|fumador|casad"
+    r"|solter|divorciad|separad|viud|jubilad|embarazad|vacunad))"
     r"|(?:你|您)(?!要|想|需要|能|可以|看|知道|觉得).*吗|(?!.*(?:しますか|ましょう)).*(?:います|あります|吸います|です)か"
 )
 """A question about what somebody is like, or used to: "Do you smoke?"."""
+_ASKS_WHICH: Final = pattern(
+    r"(?:.*[.!?]\s)?(?:(?:so|and|und|et|y),? )?¿?(?:(?:at|by|for|from|in|on|to|with|de|à|en|con) )?"
+    r"(?:(?:which(?! ones?)|who|whose|where|when|what(?! about|(?:'s| is) (?:wrong|next|new)))\b"
+    r"|how (?:often|many|much|old|long|tall|do you (?!feel|do\b|like|find))"
+    r"|(?:welche[mnrs]?|wer|wo\w{0,3}|wann|wie (?:heiß|nenn|laute|oft|viel|alt|lange?|groß|schwer))"
+    r"|qui|où|quand|quel(?:le)?s?|combien|comment \S* ?\S*appel"
+    r"|qué|quién|dónde|cuándo|cuál|cuánt|cómo (?:se|te) llam)"
+)
+"""A question that a single word answers: "Which knee hurts?" """
 _SUMS_UP: Final = pattern(r"\W*(?:ok(?:ay)?,? )?so,? you(?:r|'re|'ve)? ")
 """What a "yes" confirms although nothing was asked: "So you live in Zurich."."""
 _IS_AT_HAND: Final = pattern(
@@ -102,7 +148,8 @@ _IS_AT_HAND: Final = pattern(
     r"|today|tomorrow|tonight|ready|sure|okay|ok|done|trying|looking|asking|referring|interested"
     r"|happy with|questions?|want|need|mean|mind|think|see|know|remember|agree|wish|hear|follow"
     r"|ich|mir|mich|uns|das|hier|jetzt|noch|wieder|sicher|fertig|fragen|je|ça|cela|ici|encore"
-    r"|prête?|sûre?|esto|eso|ahora|aquí|otra|más|preguntas|segur[oa]|list[oa])\b|这|那|现在|これ|それ|今"
+    r"|prête?|sûre?|esto|eso|ahora|aquí|otra|más|preguntas|estás? (?:usted )?segur[oa]|list[oa])\b"
+    r"|这|那|现在|これ|それ|今"
 )
 """Words of a question about what is being done: "Do you see it now?"."""
 _OF_SERVICE: Final = pattern(
@@ -192,6 +239,8 @@ def _needs_question(part: str, question: str, *, is_first: bool) -> bool:
     """Return whether a sentence of a reply answers the question, and says too little by itself."""
     if is_asking(part) or _IS_POLITE.fullmatch(part):
         return False
+    if is_first and _is_named(part, question):
+        return True
     is_of_somebody = _IS_OF_SOMEBODY.match(question) and not _IS_AT_HAND.search(question)
     if _IS_YES_OR_NO.fullmatch(part):
         return not is_first or bool(is_of_somebody)
@@ -202,6 +251,14 @@ def _needs_question(part: str, question: str, *, is_first: bool) -> bool:
     if _EVADES.match(part) or ((is_empty or _SELF.search(part)) and not is_reply):
         return False
     return not (is_order(part) or is_instruction(part) or is_request_to_remember(part))
+
+
+def _is_named(part: str, question: str) -> bool:
+    """Return whether a single word, small talk elsewhere, names what is asked for."""
+    word = _ONE_WORD.fullmatch(part)
+    if word is None or _EVADES.match(part) or _NAMES_NOTHING.fullmatch(word[1]):
+        return False
+    return _ASKS_WHICH.match(question) is not None and not _IS_AT_HAND.search(question)
 
 
 def as_statement(text: str) -> str:
