@@ -220,6 +220,7 @@ def test_only_the_questions_at_the_end_of_a_message_are_kept() -> None:
         ("Have you eaten? yes", "Have you eaten? yes"),
         ("Do you smoke? rarely", "Do you smoke? rarely"),
         ("I live in Bergen.", "I live in Bergen."),
+        ("How old are you? 33. Sorry, 34.", "I am 34."),
     ],
 )
 def test_an_answer_states_something(text: str, stated: str) -> None:
@@ -249,6 +250,57 @@ def test_an_answer_is_compared_as_a_statement(
             memory.add(second)
             assert [review.content for review in memory.reviews()] == [old]
             assert memory.count() == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply"),
+    [
+        ("Do you take any pills?", "Yes, 20 mg of lisinopril. Sorry, 40 mg."),
+        ("When is your birthday?", "May 5. Sorry, May 6."),
+        ("When is the meeting?", "On Tuesday. Sorry, Wednesday."),
+        ("Do you smoke?", "Yes, 5 a day. No, 10."),
+        ("Wann ist dein Termin?", "Am Montag. Nein, Dienstag."),
+        ("Quand est votre rendez-vous ?", "Mardi. Non, mercredi."),
+    ],
+)
+def test_an_answer_that_corrects_itself_is_kept_as_it_is(asked: str, reply: str) -> None:
+    assert kept(asked, reply) == [f"{asked} {reply}"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply", "facts"),
+    [
+        ("Anything else?", "My son is 8. No, 9.", ["My son is 8.", "No, my son is 9."]),
+        ("Ok.", "My son is 8. No, 9.", ["My son is 8.", "No, my son is 9."]),
+        ("When do you fly?", "I fly on May 5. No, May 6.", ["I fly on May 5. No, I fly on May 6."]),
+        (
+            "How much do you weigh?",
+            "80 kg. I have a dog. Sorry, 82 kg.",
+            ["80 kg. I have a dog. No, 82 kg."],
+        ),
+    ],
+)
+def test_what_says_enough_and_corrects_itself_is_rewritten(
+    asked: str, reply: str, facts: list[str]
+) -> None:
+    assert kept(asked, reply) == facts
+
+
+@pytest.mark.parametrize("known", ["May 5", "May 6", "May 1"])
+def test_an_answer_that_corrects_itself_states_its_last_value(tmp_path: Path, known: str) -> None:
+    reply = "May 5. Sorry, May 6."
+    with AgentMemory("erin", root=tmp_path, embedder="none") as memory:
+        memory.add(f"My birthday is {known}.")
+        memory.add(
+            [
+                {"role": "assistant", "content": "When is your birthday?"},
+                {"role": "user", "content": reply},
+            ]
+        )
+        (left,) = memory.get_all()
+        assert left.content == (
+            "My birthday is May 6." if known == "May 6" else f"When is your birthday? {reply}"
+        )
 
 
 def test_an_answer_is_found_by_the_words_of_its_question(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import takewhile
 from typing import Final
 
+from agent_memory.extraction.rules.corrections import corrected
 from agent_memory.text.phrases import any_of, pattern, words_of
 from agent_memory.text.sentences import sentences
 from agent_memory.text.small_talk import FILLERS
@@ -261,6 +262,14 @@ def _is_named(part: str, question: str) -> bool:
     return _ASKS_WHICH.match(question) is not None and not _IS_AT_HAND.search(question)
 
 
+def _last_value(answer: str) -> str:
+    """Return an answer, or what it corrects itself to: "May 6." of "May 5. Sorry, May 6."."""
+    rewritten = corrected(answer, "", ())
+    if rewritten == answer:
+        return answer
+    return re.sub(r"^(?:No|Nein), ", "", sentences(rewritten)[-1])
+
+
 def as_statement(text: str) -> str:
     """Return what an answer behind its question states, in words of the speaker; or the text.
 
@@ -269,7 +278,7 @@ def as_statement(text: str) -> str:
     both = _ANSWERED.fullmatch(text)
     if both is None:
         return text
-    question, answer = both["question"], both["answer"]
+    question, answer = both["question"], _last_value(both["answer"])
     is_yes, is_no = _SAYS_YES.fullmatch(answer), _SAYS_NO.fullmatch(answer)
     for asks, affirmed, denied in _WHETHER if is_yes or is_no else ():
         if match := asks.fullmatch(question):

@@ -106,7 +106,8 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
         if message.role is MessageRole.USER:
             before, earlier = said_before.get(message.name, (place, ""))
             others = [other.text for other in messages[before + 1 : place]]
-            text = corrected(text, earlier, others, names)
+            if not _is_corrected_answer(messages, place):
+                text = corrected(text, earlier, others, names)
             said_before[message.name] = place, text
         answers, text = _answers_of(messages, place, text, denial)
         denial = _denial_after(messages, place)
@@ -119,6 +120,18 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
             sources = () if known is None else known.sources
             facts[form] = (known or fact)._replace(sources=(*sources, *fact.sources))
     return list(facts.values())
+
+
+def _is_corrected_answer(messages: Sequence[Message], place: int) -> bool:
+    """Return whether "May 5. Sorry, May 6." and the like is an answer that corrects itself.
+
+    It is kept behind its question as it is: rewritten, it would lose that.
+    """
+    text, before = messages[place].text, messages[max(0, place - 1)]
+    if before.role is not MessageRole.ASSISTANT or corrected(text, "", ()) == text:
+        return False
+    answer, rest = answer_to(before.text, text, stands_alone=_stands_alone)
+    return answer is not None and not rest
 
 
 def _answers_of(
