@@ -113,6 +113,12 @@ from decision_cases import decided, outcomes
         ("I left Acme two weeks ago.", "I work at Acme."),
         ("i left acme yesterday", "i work at acme"),
         ("I gave up chess a year ago.", "I play chess."),
+        ("Meine Lieblingsfarbe ist jetzt Grün.", "Meine Lieblingsfarbe ist Blau."),
+        ("Mein Chef ist nun Ute.", "Mein Chef ist Tom."),
+        ("Das Team trifft sich inzwischen mittwochs.", "Das Team trifft sich dienstags."),
+        ("Mon chef est maintenant Zoé.", "Mon chef est Paul."),
+        ("Mon chef est désormais Zoé.", "Mon chef est Paul."),
+        ("Mi jefe ahora es Ana.", "Mi jefe es Luis."),
         (
             "I don't have eczema any more.",
             "I have asthma, eczema, hay fever and migraines from time to time.",
@@ -201,6 +207,10 @@ def test_what_may_be_of_another_day_or_thing_is_asked_about(fact: str, known: st
         ("I stopped for coffee.", "I drink coffee."),
         ("My father quit smoking in January.", "I smoke a pipe."),
         ("I left the office at 5 today.", "I like the office."),
+        ("Meine Mutter ist jetzt Ärztin.", "Mein Vater ist Arzt."),
+        ("Ich mag jetzt auch Grün.", "Ich mag Blau."),
+        ("Je vais maintenant au cinéma.", "Je vais au marché."),
+        ("Mi padre ahora vive en Cuzco.", "Mi madre vive en Lima."),
     ],
 )
 def test_what_may_both_be_true_is_no_question(fact: str, known: str) -> None:

@@ -58,7 +58,10 @@ _ENDS: Final = stems("stop stopped quit gave give given")
 _SPOUSES: Final = frozenset({"wife", "husband"})
 _PARTED: Final = frozenset({("marital status", "divorced"), ("marital status", "widowed")})
 _WORD: Final = re.compile(r"[^\s,;!?()\"]+")
-_ADVERB: Final = frozenset("now currently instead again anymore just recently actually new".split())
+_ADVERB: Final = frozenset(
+    "now currently instead again anymore just recently actually new"
+    " jetzt nun inzwischen maintenant désormais ahora".split()
+)
 _DECIDED: Final = re.compile(
     r"\b(?:decided|decision|agreed|chose|picked|settled|go(?:ing)? with|went with)\b", re.IGNORECASE
 )
