@@ -31,7 +31,8 @@ class Fact(NamedTuple):
 
     ``text`` can be a memory's content. ``sources`` are the positions (from 0) of the messages that
     say it, ``confidence`` is 0 to 1, ``subject`` is whom it is about, if known, ``category`` is
-    that of its memory, unless the caller sets one.
+    that of its memory, unless the caller sets one. ``is_beside`` is whether users say more than
+    values in the conversation, so that it may not be meant: "You are my doctor.", "Just kidding."
     """
 
     text: str
@@ -39,6 +40,7 @@ class Fact(NamedTuple):
     confidence: float = 1.0
     subject: str | None = None
     category: str | None = None
+    is_beside: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,7 +219,63 @@ def test_of_what_was_told_before_in_one_conversation_it_is_asked_whether_it_hold
 def test_a_day_in_may_is_not_supposed(root: Path) -> None:
     with AgentMemory("bob", root=root, embedder=None) as memory:
         memory.add("My birthday is May 5. I like cake.", user_id="u")
-        memory.add("My birthday is May 6.", user_id="u")
+        memory.add("No, my birthday is May 6.", user_id="u")
         contents = {left.content for left in memory.list_recent()}
-        assert contents == {"My birthday is May 6.", "I like cake."}
+        assert contents == {"No, my birthday is May 6.", "I like cake."}
         assert memory.reviews() == []
+
+
+ONE_EACH = {
+    "age": ("34", "36"),
+    "postcode": ("1010", "1020"),
+    "favourite colour": ("blue", "green"),
+}
+FIXED = {"birthday": ("May 5", "June 6"), "height": ("180 cm", "175 cm")}
+
+
+def after(root: Path, slot: str, values: tuple[str, str], turns: str) -> tuple[bool, bool]:
+    """Return whether a value is still known after another was added, and whether one is asked."""
+    old, new = values
+    contents = [turn.format(f"My {slot} is {new}.") for turn in turns.split("|")]
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.add(f"My {slot} is {old}.", user_id="u")
+        roles = ("user", "assistant")
+        memory.add(
+            [{"role": roles[n % 2], "content": text} for n, text in enumerate(contents)],
+            user_id="u",
+        )
+        texts = {left.content for left in memory.list_recent()}
+        return f"My {slot} is {old}." in texts, bool(memory.reviews())
+
+
+@pytest.mark.parametrize("slot", [*ONE_EACH, *FIXED])
+@pytest.mark.parametrize(
+    "turns",
+    [
+        "Let's role-play. You are my doctor.|Hello, tell me of yourself.|{}",
+        "Pretend to be me and answer in my name.|Ok|{}",
+        "Let's play two truths and a lie.|Go!|{} I have a twin. I own a boat.",
+        "Hi team,\n{}\nRon",
+        "What does this mean in German?\n{}",
+        "Bob texted me. {} Can you come?",
+        "Say these sentences in French. {} I live in Ohio.",
+        "I'll tell you a lie now.\n{}",
+        "{} Just kidding.",
+        "{}|Noted.|That was a test.",
+    ],
+)
+def test_a_value_beside_what_may_make_it_untrue_is_asked_about(
+    root: Path, slot: str, turns: str
+) -> None:
+    assert after(root, slot, {**ONE_EACH, **FIXED}[slot], turns) == (True, True)
+
+
+@pytest.mark.parametrize("slot", ONE_EACH)
+@pytest.mark.parametrize(
+    "turns",
+    ["{}", "Hi! {} Thanks!", "{}|Noted.", "I live in Rome. {}", "Hello|Hi, how are you?|{}"],
+)
+def test_a_value_of_which_there_is_one_is_news_beside_other_values(
+    root: Path, slot: str, turns: str
+) -> None:
+    assert after(root, slot, ONE_EACH[slot], turns) == (False, False)

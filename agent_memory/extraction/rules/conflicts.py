@@ -43,13 +43,13 @@ from agent_memory.text.stems import stems
 
 _ONE_EACH: Final = frozenset(
     {
-        "age", "birthday", "salary", "height", "weight", "shoe size", "blood type", "timezone",
-        "postcode", "zip code", "date of birth",
+        "age", "salary", "weight", "shoe size", "timezone", "postcode", "zip code",
     }
 )  # fmt: skip
 """Slots of which the speaker has one, so another value is new even without a word of change.
 
-Of others, two may share a name, and somebody may have two mail addresses."""
+Of others, two may share a name, and somebody may have two mail addresses. A birthday and the height
+of an adult never change: one of two is wrong, and which, nobody says."""
 _SHARE: Final = 0.6
 """The share of the words of a denied thing that the older text must have."""
 _MOST_BESIDE: Final = 8
@@ -97,6 +97,8 @@ class Conflict(NamedTuple):
 
     why: str
     is_sure: bool = False
+    is_bare: bool = False
+    """Whether it is sure without a word of change: only if nothing else is said."""
     is_of_any: bool = False
     """Whether it may conflict with another text of the kind instead: the nearest is reviewed."""
     replaced: frozenset[str] = frozenset()
@@ -146,7 +148,12 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
             if may_go and not (is_sure or _is_announced(new)):
                 continue
             why = f"another value of {stated.attribute}"
-            return Conflict(why, is_sure=is_sure, replaced=words_of_statement(known, old))
+            return Conflict(
+                why,
+                is_sure=is_sure,
+                is_bare=not (_is_announced(new) or new.change.denied),
+                replaced=words_of_statement(known, old),
+            )
     return None
 
 

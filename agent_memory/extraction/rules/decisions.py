@@ -251,7 +251,8 @@ def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, s
         if checks.is_touched(memory):
             continue
         against = conflict(read(fact), read(memory.text))
-        if against is not None and against.is_sure:
+        is_meant = against is not None and not (against.is_bare and checks.facts[place].is_beside)
+        if against is not None and against.is_sure and is_meant:
             return memory, _NEW_VALUE, against.why
         if _says_it_more(fact, memory.text):
             return memory, _SAYS_MORE, "it says more of the same"

@@ -101,6 +101,7 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
     said_before: dict[str | None, tuple[int, str]] = {}
     names = frozenset(message.name for message in messages if message.name)
     denial: Denial | None = None
+    is_beside = _says_more(messages)
     for place, message in enumerate(messages):
         text = message.text
         if message.role is MessageRole.USER:
@@ -118,7 +119,9 @@ def facts_by_rules(messages: Sequence[Message]) -> list[Fact]:
         for fact in (*answers, *(rest if denial is None else ()), *quoted):
             known = facts.pop(form := fact.text.casefold(), None)
             sources = () if known is None else known.sources
-            facts[form] = (known or fact)._replace(sources=(*sources, *fact.sources))
+            facts[form] = (known or fact)._replace(
+                sources=(*sources, *fact.sources), is_beside=is_beside
+            )
     return list(facts.values())
 
 
@@ -132,6 +135,16 @@ def _is_corrected_answer(messages: Sequence[Message], place: int) -> bool:
         return False
     answer, rest = answer_to(before.text, text, stands_alone=_stands_alone)
     return answer is not None and not rest
+
+
+def _says_more(messages: Sequence[Message]) -> bool:
+    """Return whether users say more in a conversation than values, greetings and the like."""
+    return any(
+        not (is_made_of_small_talk(part) or _stands_alone(_bare(part)))
+        for message in messages
+        if message.role is MessageRole.USER
+        for part in (sentence[:_JUDGED] for sentence in sentences(message.text))
+    )
 
 
 def _answers_of(
