@@ -40,6 +40,11 @@ _IS_UNSURE_LAST: Final = pattern(
     r"|I (?:think|guess|believe|assume|suppose|imagine)|it seems)\W*$"
 )
 _IS_CONDITIONAL: Final = pattern(r"\W*(?:if|unless|when|whenever|in case|assuming|depending)\b")
+_IS_EXAMPLE: Final = pattern(
+    r"\W*(?:(?:for|as an) (?:example|instance)|e\.g\.|(?:let's )?say"
+    r"|in (?:this|that|the|our) (?:\w+ )?(?:example|exercise|scenario))(?:,|:|(?= your\b))"
+)
+"""How a sentence begins that makes up what is "yours": "For example, your name is Bob"."""
 _OFFERS: Final = pattern(
     r"\bif (?:you|that|this|it)(?:'d| would)? (?:want|like|wish|prefer|agree|works?|helps?)\b"
 )
@@ -79,7 +84,7 @@ def is_guess(sentence: str, claim: re.Match[str]) -> bool:
         return True
     if not claim[0].lower().startswith("your"):
         return _IS_TO_COME.match(claim[0]) is not None and _OFFERS.search(sentence) is not None
-    if is_asking(sentence) or _HAS_CONDITION.search(lead):
+    if is_asking(sentence) or _HAS_CONDITION.search(lead) or _IS_EXAMPLE.match(sentence):
         return True
     if _IS_OF_THE_TALK.match(claim[0]) or _IS_OF_THE_WORK.match(sentence, claim.start()):
         return True
