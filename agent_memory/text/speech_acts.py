@@ -276,6 +276,13 @@ _FORGET: Final = pattern(
     r"|^\W*+\w\S*+(?: \S++)? (?:asks?|asked|wants?|wanted|requests?|requested)"
     r" (?:\w+ )?(?:to|that)\b"
     r".{0,60}\b(?:forget|forgotten|delete|deleted|erase|erased|remove|removed)\b"
+    r"|^\W*(?:(?:bitte|por favor|s'il (?:te|vous) pla[i\u00ee]t)[\s,]+)*(?:"
+    r"(?:vergiss|vergessen sie)(?:,? bitte)?,? dass\b"
+    r"|oubliez? (?:que\b|qu')"
+    # "Olvida que …" is also "he forgets that …": what he does each time is no order.
+    r"|olvid[ae] que\b(?!.*\b(?:cada|cuando|siempre)\b)"
+    r"|\u8bf7\u4f60?\u5fd8[\u4e86\u8bb0\u6389](?=\u6211)|\u5fd8\u6389(?=\u6211)"
+    r"|\u5fd8[\u4e86\u8bb0]\u6211(?=[\u4f1a\u4f4f\u559c]))"
 )
 _SAID_BY: Final = re.compile(r"^\W*[\w-]{1,40}:\s+")
 LEAD: Final = (

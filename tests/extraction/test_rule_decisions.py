@@ -95,6 +95,21 @@ def test_an_order_takes_away_nothing_that_it_does_not_name(order: str) -> None:
     assert [event for event, _ in outcomes(decided(order, known=known[:2]))] == ["NONE"]
 
 
+@pytest.mark.parametrize(
+    ("order", "known"),
+    [
+        ("Vergiss, dass ich Polnisch spreche.", "Ich spreche Polnisch."),
+        ("Vergessen Sie, dass ich in Graz wohne.", "Ich wohne in Graz."),
+        ("Oublie que je parle polonais.", "Je parle polonais."),
+        ("Oubliez que j'habite à Lyon.", "J'habite à Lyon."),
+        ("Por favor, olvida que vivo en Lugo.", "Vivo en Lugo."),
+        ("忘了我会说波兰语。", "我会说波兰语。"),
+    ],
+)
+def test_what_is_to_be_forgotten_is_asked_about_in_other_languages(order: str, known: str) -> None:
+    assert outcomes(decided(order, known=(known,))) == [("DELETE", "m0")]
+
+
 def test_nobody_has_what_another_said_forgotten() -> None:
     known = ("Ann: My phone number is 555",)
     assert outcomes(decided("Bob: Forget my phone number", known=known)) == [("NONE", None)]

@@ -46,7 +46,11 @@ _MAYBE: Final = 0.5
 _SHARE: Final = 0.6
 """The share of the words of what is to be forgotten that the memory must have."""
 _ASKS: Final = frozenset(
-    stems("please forget delete erase remove stop remembering memory memories everything that all")
+    stems(
+        "please forget delete erase remove stop remembering memory memories everything that all"
+        " bitte vergiss vergessen sie dass por favor olvida olvide oublie oubliez que qu"
+        " s'il te vous plaît 请 忘了 忘记 忘掉"
+    )
 )
 _COMPARED: Final = 25
 """The new facts that a fact is compared with: the last so many, and so many with the same words."""
