@@ -298,6 +298,13 @@ _SUPPOSED: Final = pattern(
     r"\b(?:if|unless|would|could|might|(?-i:may)(?! \d)|maybe|perhaps|suppose|imagine|wish|hopes?"
     r"|hypothetically|want(?:s|ed)?|plan|used to)\b"
 )
+# "Angenommen hat er es" and "nehmen wir Postgres" suppose nothing.
+_HYPOTHESIS: Final = pattern(
+    r"^\W*(?:[^\W\d_]{1,30}:\s+)?(?:for (?:the sake of argument|argument's sake),"
+    r"|angenommen,? (?:dass )?(?:ich|wir|meine?|unsere?)\b"
+    r"|nehmen wir (?:(?:ein)?mal )?an,|(?:supongamos|sup[o\u00f3]n|imaginemos) que\b"
+    r"|(?:supposons|imaginons) (?:que\b|qu')|\u5047\u8bbe(?=\u6211))"
+)
 # In a name, as in "No Doubt", it denies nothing.
 _DENIED: Final = pattern(
     r"\b(?:(?-i:no)|not|never|nobody|none|neither|nor|hardly|no longer|\w+n't)\b"
@@ -399,7 +406,7 @@ def is_small_talk(sentence: str) -> bool:
     head = sentence[:_JUDGED]
     if is_request_to_remember(sentence) or _TICK_BOX.match(head) or _IS_HEADING.match(head):
         return False
-    if _IMAGE.match(head):
+    if _IMAGE.match(head) or _HYPOTHESIS.match(head):
         return True
     if is_question(sentence):
         return True
@@ -442,7 +449,8 @@ def _without_opening(text: str) -> str:
 
 def is_supposed(sentence: str) -> bool:
     """Return whether a sentence supposes, wishes or plans, so that it need not be true."""
-    return _SUPPOSED.search(sentence[:_JUDGED]) is not None
+    head = sentence[:_JUDGED]
+    return _SUPPOSED.search(head) is not None or _HYPOTHESIS.match(head) is not None
 
 
 def is_denied(sentence: str) -> bool:
