@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from agent_memory.extraction.llm.ask import ask, name_of
 from agent_memory.extraction.llm.prompts import EXTRACTION_SCHEMA, extraction_messages, line_of
 from agent_memory.extraction.rules.facts import facts_by_rules, spoken
+from agent_memory.extraction.rules.unwanted import without_unwanted
 from agent_memory.extraction.types import By, Extraction, Fact
 from agent_memory.models.conversation import ExtractionMetadata, Message, MessageRole
 from agent_memory.models.field_types import Text
@@ -77,10 +78,15 @@ def extract(
 
     Raises ``ConfigurationError`` if the model's settings are wrong, and nothing else.
     """
+    messages, left_out = without_unwanted(messages)
+    problems = []
+    if left_out:
+        count = counted(left_out, "message was", "messages were")
+        problems.append(f"extraction: {count} left out, or a part: the user asked not to store it")
     if model is None:
         facts = facts_by_rules(messages)
-        return _extraction(facts, [], by="rules", model_used="rules", prompt=None)
-    asker = _Asker(model, prompt, messages)
+        return _extraction(facts, problems, by="rules", model_used="rules", prompt=None)
+    asker = _Asker(model, prompt, messages, problems)
     pieces = _pieces(_fragments(messages))
     facts = _merged(fact for piece in pieces for fact in asker.facts_of(piece, ATTEMPTS))
     by: By = "model" if asker.answered or not pieces else "raw"
