@@ -7,7 +7,7 @@ from pathlib import Path
 
 from agent_memory.api.memory import AgentMemory
 from agent_memory.formats.protocol import Codec, Sample, Source, Written
-from agent_memory.models.portable import Entry
+from agent_memory.models.portable import Entry, PassedOver, added_by_hand
 
 
 class _Sqlite(Codec):
@@ -19,10 +19,12 @@ class _Sqlite(Codec):
         """Return whether this is an SQLite database."""
         return sample.head.startswith(b"SQLite format 3\x00")
 
-    def read(self, path: Path) -> Iterator[Entry]:
-        """Yield everything that another store holds, vectors too."""
+    def read(self, path: Path) -> Iterator[Entry | PassedOver]:  # type: ignore[override]
+        """Yield everything that another store holds, vectors too, and name what is not ours."""
         with AgentMemory.opened_copy(path) as memory, memory.dump(embeddings=True) as source:
             yield from source.entries()
+            if names := memory._store.transfer.foreign_parts():
+                yield PassedOver(added_by_hand(names), len(names))
 
     def write(self, path: Path, source: Source) -> Written:
         """Write the store's own file."""

@@ -12,6 +12,7 @@ from agent_memory.api.arguments import Time, check_existing_path
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.enums import OnSecret
+from agent_memory.models.portable import added_by_hand
 from agent_memory.models.reports import (
     ExportReport,
     ImportNote,
@@ -155,12 +156,8 @@ class TransferVerbs(OpenMemory):
             notes.append(
                 "this format has no place for the graph: use `graph export`, or the format `store`"
             )
-        if format not in ("sqlite", *_SETTINGS) and (names := self._store.foreign_columns()):
-            columns = ", ".join(names)
-            notes.append(
-                "columns that were added by hand are not exported (the format `sqlite` has"
-                f" them): {columns}"
-            )
+        if format not in ("sqlite", *_SETTINGS) and (names := self._store.transfer.foreign_parts()):
+            notes.append(f"{added_by_hand(names)} are not exported (the format `sqlite` has them)")
         return notes
 
     def import_(

@@ -212,10 +212,11 @@ def move(session: Session, /, destination: str) -> None:
     with session.open(create=False) as memory, progress_bar("moving") as bar:
         archived = memory.count(filters={"archived": True})
         report = memory.move_to(destination, progress=bar)
+    notes = "".join(f"\nnote: {safe(note)}" for note in report.notes)
     text = (
         f"moved {count_text(report.memories, archived)} of {report.agent_id} to {report.target}:"
-        f" all {counted(report.rows, 'row is', 'rows are')} the same\n{report.source} is unchanged:"
-        " stop using it"
+        f" all {counted(report.rows, 'row is', 'rows are')} the same{notes}\n{report.source} is"
+        " unchanged: stop using it"
     )
     emit(report, text=text)
 

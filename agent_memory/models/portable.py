@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from functools import cache, lru_cache
@@ -430,6 +430,11 @@ class PassedOver(NamedTuple):
     what: str
     """A plural: ``"calls of tools"``."""
     number: int = 1
+
+
+def added_by_hand(names: Sequence[str]) -> str:
+    """Name the columns, tables and views that no export but a copy of the file has."""
+    return f"columns, tables and views that were added by hand ({', '.join(names)})"
 
 
 class StagedEntry(NamedTuple):

@@ -92,7 +92,7 @@ class MoveReport(Record, frozen=True):
     """What was moved, from where to where: how many rows of each kind.
 
     ``written`` counts the rows that did not exist at the target yet, or differed: it is less than
-    ``rows`` if the move continued an interrupted one.
+    ``rows`` if the move continued an interrupted one. ``notes`` say what was not moved.
     """
 
     agent_id: str
@@ -105,6 +105,7 @@ class MoveReport(Record, frozen=True):
     embeddings: int = Field(ge=0)
     rows: int = Field(ge=0)
     written: int = Field(ge=0)
+    notes: list[str] = Field(default_factory=list)
 
 
 class ExportReport(Record, frozen=True):

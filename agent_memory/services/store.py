@@ -486,10 +486,6 @@ class Store:
         ]
         return report.model_copy(update={"problems": [*report.problems, *leftovers]})
 
-    def foreign_columns(self) -> list[str]:
-        """Return the columns that somebody added to the table of memories."""
-        return self._engine.memory_rows.foreign_columns()
-
     def backup(self, destination: Path | None) -> Path:
         """Write a consistent copy of the file, while others may write."""
         self._engine.agent.identity()  # raises if the store was closed

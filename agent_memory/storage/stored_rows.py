@@ -138,6 +138,13 @@ class StoredRows(Protocol):
     def remove(self, table: TableLayout, keys: Sequence[Key]) -> None:
         """Delete rows by key, without writing history."""
 
+    def foreign_parts(self) -> list[str]:
+        """Return what someone else added and is not carried.
+
+        Columns of the tables of ``TABLES``, as ``memories.rating``; of a file also whole tables and
+        views.
+        """
+
     def highest_numbers(self) -> dict[str, int]:
         """Return the highest number that each table of ``NUMBERED`` ever assigned."""
 

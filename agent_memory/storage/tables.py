@@ -121,9 +121,6 @@ class MemoryTable(Protocol):
 class MemoryRowTable(Protocol):
     """Stored rows of the table of memories, by column."""
 
-    def foreign_columns(self) -> list[str]:
-        """Return the columns that someone else added to the table."""
-
     def get(self, memory_id: str) -> RowValues | None:
         """Return the row of a memory, or ``None``."""
 

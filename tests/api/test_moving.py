@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from conftest import Visitor
 from embedding_server import WordEmbedder
 
 from agent_memory import (
@@ -65,6 +66,32 @@ def exported(memory: AgentMemory, path: Path) -> list[str]:
     memory.export(path, embeddings=True)
     lines = path.read_text("utf-8").splitlines()
     return [line for line in lines if not line.startswith("  last_accessed")]
+
+
+def test_what_others_added_to_the_file_is_named_and_a_backup_has_it(
+    memory: AgentMemory, tmp_path: Path, visitor: Visitor
+) -> None:
+    """A move said that all rows arrived, and an import nothing at all."""
+    assert memory.move_to(tmp_path / "untouched").notes == []
+    visitor(
+        memory.path,
+        "ALTER TABLE memories ADD COLUMN rating INTEGER;; UPDATE memories SET rating = 5;;"
+        "ALTER TABLE history ADD COLUMN who TEXT;; CREATE TABLE mine (x);;"
+        "CREATE VIEW best AS SELECT 1;; CREATE VIRTUAL TABLE notes USING fts5(note)",
+    )
+    parts = "that were added by hand (memories.rating, history.who, best, mine, notes)"
+    (note,) = memory.move_to(tmp_path / "there").notes
+    assert f"{parts} were not moved" in note
+    for form in ("store", "jsonl"):
+        assert f"{parts} are not exported" in " ".join(
+            memory.export(tmp_path / form, format=form).notes
+        )
+    report = memory.export(tmp_path / "copy.db", format="sqlite")
+    assert report.notes == []
+    with AgentMemory("eve", root=tmp_path / "new") as other:
+        assert f"{parts}: 5" in " ".join(other.import_(report.path).notes)
+    restored = AgentMemory.restore(tmp_path / "restored" / "bob" / "memories.db", report.path)
+    assert visitor(Path(restored.path), "SELECT DISTINCT rating FROM memories") == "5"
 
 
 def test_what_is_there_is_not_joined(memory: AgentMemory, tmp_path: Path) -> None:

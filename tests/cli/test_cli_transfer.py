@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import PROGRAM, Cli, Clock
+from conftest import PROGRAM, Cli, Clock, Visitor
 
 from agent_memory import AgentMemory
 from agent_memory.cli import run
@@ -113,6 +113,17 @@ def test_a_memory_is_moved_to_another_root(cli: Cli, tmp_path: Path) -> None:
     again = cli("move", "--to", place)
     assert again.code == 4
     assert "already" in again.err
+
+
+def test_a_move_names_what_stays_behind_before_it_says_to_stop(
+    cli: Cli, root: Path, tmp_path: Path, visitor: Visitor
+) -> None:
+    cli("store", "the oven is broken")
+    visitor(root / "bob" / "memories.db", "CREATE TABLE mine (x)")
+    _, note, stop = cli("move", "--to", str(tmp_path / "there")).out.splitlines()
+    assert note.startswith("note: ")
+    assert "(mine) were not moved (`backup` here" in note
+    assert stop.endswith("is unchanged: stop using it")
 
 
 @pytest.mark.usefixtures("stored")

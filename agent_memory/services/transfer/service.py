@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent_memory.models.portable import StagedEntry
+from agent_memory.models.portable import StagedEntry, added_by_hand
 from agent_memory.models.reports import ImportOptions, MoveReport, Plan
 from agent_memory.runtime.side_thread import SideThread
 from agent_memory.services.lifecycle.undo import row_at
@@ -51,7 +51,17 @@ class TransferService(Service):
             if target.schema_version:
                 refuse_store(target)
             target.upgrade(now=self._clock())
-            return Move(self._engine, target, progress=progress).run(now=self._clock())
+            report = Move(self._engine, target, progress=progress).run(now=self._clock())
+            are_files = Capability.FILE_BACKUP in self._engine.capabilities & target.capabilities
+        if not (names := self.foreign_parts()):
+            return report
+        instead = " (`backup` here and `restore` there take them along)" if are_files else ""
+        note = f"{added_by_hand(names)} were not moved{instead}"
+        return report.model_copy(update={"notes": [note]})
+
+    def foreign_parts(self) -> list[str]:
+        """Return the columns, tables and views that somebody added, which only a backup has."""
+        return self._engine.stored_rows.foreign_parts()
 
     def copy_as_of(self, moment: datetime) -> contextlib.AbstractContextManager[Path]:
         """Give the body a private copy of the file as of a moment."""

@@ -27,6 +27,10 @@ class StoredRows(stored_rows.StoredRows):
     """The rows of one agent as they are stored."""
 
     _AGENT = AgentTable
+    _SELECT_COLUMNS = """
+SELECT attname FROM pg_attribute
+WHERE attrelid = (?)::regclass AND attnum > 0 AND NOT attisdropped AND attname <> 'agent_id'
+ORDER BY attnum"""
 
     def _on_conflict(self, table: TableLayout) -> str:
         columns = map(self._column, table.columns)

@@ -35,15 +35,9 @@ ORDER BY r.review_id"""
 class MemoryRowTable(Table):
     """Stored rows of the table of memories, by column."""
 
-    _SELECT_NAMES: ClassVar[str]
-    """The query for the names of the table's columns."""
     _SELECT_TEXTS: ClassVar[str]
     """The query for the ``{texts}`` of a page of the rows that may contain a word."""
     _HISTORY: ClassVar[type[HistoryTable]]
-
-    def foreign_columns(self) -> list[str]:
-        names = [name for (name,) in self._db.rows(self._SELECT_NAMES)]
-        return [name for name in names if name not in _COLUMNS]
 
     def get(self, memory_id: str) -> RowValues | None:
         row = self._db.row(f"{_SELECT} WHERE id = ?", (memory_id,))

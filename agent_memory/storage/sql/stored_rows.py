@@ -10,17 +10,22 @@ from typing import Any, ClassVar, Final
 from agent_memory.storage.records import NO_LIMIT, Row
 from agent_memory.storage.sql import Table
 from agent_memory.storage.sql.agent import AgentTable
-from agent_memory.storage.stored_rows import Key, TableLayout
+from agent_memory.storage.stored_rows import TABLES, Key, TableLayout
 
 _LAST_CHANGE: Final = "SELECT coalesce(max(change_id), 0) FROM history"
 _RECORDED: Final = frozenset({"memories"})
 """The tables whose changes are written to the history by triggers."""
+
+_DERIVED: Final = ("scratchpad.user_id", "embedding_models.is_indexed", "embeddings.embedding_id")
+"""Columns of ours that are not carried."""
 
 
 class StoredRows(Table):
     """The rows of one agent as they are stored."""
 
     _AGENT: ClassVar[type[AgentTable]]
+    _SELECT_COLUMNS: ClassVar[str]
+    """The query for the names of a table's columns."""
 
     def count(self, table: TableLayout) -> int:
         return int(self._db.value(f"SELECT count(*) FROM {table.name}"))
@@ -57,6 +62,15 @@ VALUES ({_marks(table.columns)}) {self._on_conflict(table)}"""
         self._db.run_many(sql, values)
         if last is not None:
             self._db.run("DELETE FROM history WHERE change_id > ?", (last,))
+
+    def foreign_parts(self) -> list[str]:
+        ours = {f"{table.name}.{self._column(name)}" for table in TABLES for name in table.columns}
+        columns = [
+            f"{table.name}.{name}"
+            for table in TABLES
+            for (name,) in self._db.rows(self._SELECT_COLUMNS, (table.name,))
+        ]
+        return [column for column in columns if column not in {*ours, *_DERIVED}]
 
     def add_agent(self, agent_id: str, values: Mapping[str, Any], *, now: datetime) -> None:
         agent = self._AGENT(self._db)

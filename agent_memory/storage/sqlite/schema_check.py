@@ -122,6 +122,10 @@ class ShippedSchema:
         """Return the names of all objects of a kind, in order of creation."""
         return [name for name, (its, _) in self._places.items() if its == kind]
 
+    def has(self, name: str) -> bool:
+        """Return whether an object, or a table that an index of ours keeps, has this name."""
+        return name in self._places or _is_our_name(name)
+
     def sql(self, kind: str, name: str) -> str:
         """Return the SQL that creates an object."""
         return next(str(sql) for its, of, sql in self.objects if (its, of) == (kind, name))

@@ -88,6 +88,23 @@ def test_there_and_back_again(house: Path, schemas: Schemas, tmp_path: Path, clo
         assert memory.count() == 28
 
 
+def test_a_column_that_others_added_to_the_database_is_named(
+    postgres: PostgresServer, house: Path, schemas: Schemas, tmp_path: Path, clock: Clock
+) -> None:
+    url = schemas.url("house")
+    with AgentMemory("bob", root=house, clock=clock) as memory:
+        assert memory.move_to(url).notes == []
+    with AgentMemory("bob", root=url, clock=clock) as memory:
+        assert memory.move_to(tmp_path / "untouched").notes == []
+        schema = url.rpartition("schema=")[2]
+        postgres.administer(f"ALTER TABLE {schema}.memories ADD COLUMN rating integer")
+        notes = memory.move_to(tmp_path / "back").notes
+        assert [note.partition("hand ")[2] for note in notes] == [
+            "(memories.rating) were not moved"
+        ]
+        assert "(memories.rating)" in " ".join(memory.export(tmp_path / "1.yaml").notes)
+
+
 def test_what_is_being_moved_in_is_no_store_yet(
     house: Path, schemas: Schemas, clock: Clock
 ) -> None:

@@ -10,10 +10,6 @@ class MemoryRowTable(memory_rows.MemoryRowTable):
     """Stored rows of the table of memories, by column."""
 
     _HISTORY = HistoryTable
-    _SELECT_NAMES = """
-SELECT attname FROM pg_attribute
-WHERE attrelid = 'memories'::regclass AND attnum > 0 AND NOT attisdropped AND attname <> 'agent_id'
-ORDER BY attnum"""
     # An ASCII-only row has the word literally, except for case, unless it was escaped in JSON.
     _SELECT_TEXTS = r"""
 SELECT m.seq, {texts} FROM memories AS m

@@ -9,7 +9,6 @@ from agent_memory.storage.sqlite.tables.history import HistoryTable
 class MemoryRowTable(memory_rows.MemoryRowTable):
     """Stored rows of the table of memories, by column."""
 
-    _SELECT_NAMES = "SELECT name FROM pragma_table_info('memories')"
     _HISTORY = HistoryTable
     # An ASCII-only row has the word literally, except for case, unless it was escaped in JSON. The
     # keyword index would not find them all: it has no metadata, its words differ ("straße" is not
