@@ -18,6 +18,7 @@ from agent_memory.storage.migrations import UPGRADE, Migration, read_migrations,
 from agent_memory.storage.sqlite import schema_check
 from agent_memory.storage.sqlite.connection import (
     APPLICATION_ID,
+    REBUILD_INDEX,
     Database,
     Row,
     Verdict,
@@ -40,7 +41,6 @@ SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'schema_migrations'"
 _SELECT_RECORD: Final = "SELECT number, name, sha256 FROM schema_migrations ORDER BY number"
 _MOST_NAMED: Final = 3
 """How many faults a message names."""
-REBUILD_INDEX: Final = "INSERT INTO memory_index (memory_index) VALUES ('rebuild')"
 _UPDATE_RECORD: Final = "UPDATE schema_migrations SET sha256 = ? WHERE number = ?"
 _DELETE_RECORD: Final = "DELETE FROM schema_migrations WHERE number = ?"
 _INSERT_RECORD: Final = """

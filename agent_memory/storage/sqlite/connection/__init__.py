@@ -29,6 +29,7 @@ from agent_memory.storage.sqlite.connection.open_files import is_open_here
 from agent_memory.storage.sqlite.connection.opening import (
     APPLICATION_ID,
     PAGE_SIZE,
+    REBUILD_INDEX,
     refuse_long_path,
 )
 from agent_memory.storage.sqlite.connection.page_copy import ChangedMeanwhile
@@ -37,6 +38,7 @@ __all__ = [
     "APPLICATION_ID",
     "IRREPLACEABLE",
     "PAGE_SIZE",
+    "REBUILD_INDEX",
     "SELECT_CODE",
     "SELECT_OBJECTS",
     "ChangedMeanwhile",

@@ -440,6 +440,7 @@ class Database(Statements):
             read_only=self.read_only,
             durable=self._synchronous == "FULL",
             refuse_version=self._refuse_version,
+            before_writing=self._vetting.before_writing,
         )
         self._is_makeshift = is_makeshift(connection, read_only=self.read_only)
         try:

@@ -15,6 +15,7 @@ from agent_memory.errors import (
     StorageCorrupt,
     StorageReadOnly,
     StorageUnavailable,
+    StorageUntrusted,
     other_agent,
 )
 from agent_memory.runtime.files import create_private_file, refuse_unfit_file, tighten_rights
@@ -36,6 +37,7 @@ _LONGEST_BEAT_SECONDS: Final = 0.005
 _OF_SPACE: Final = (apsw.FullError, apsw.IOError, apsw.CantOpenError)
 """What SQLite may raise when there is no space."""
 _FIRST_MIGRATION: Final = "0001_memories.sql"
+REBUILD_INDEX: Final = "INSERT INTO memory_index (memory_index) VALUES ('rebuild')"
 _HAS_OTHER_ROWS: Final = """
 SELECT EXISTS (SELECT id FROM memory_index_docsize EXCEPT SELECT seq FROM memories)"""
 _READ_IT: Final = "check its permissions, or open it read-only (in Python: read_only=True)"
@@ -65,14 +67,18 @@ def open_connection(
     read_only: bool,
     durable: bool,
     refuse_version: Callable[[Path, int], None],
+    before_writing: Callable[[apsw.Connection], None],
 ) -> tuple[apsw.Connection, Journal]:
     """Open a memory file, created if ``create``; the other parameters are those of ``Database``.
+
+    ``before_writing`` raises ``StorageUntrusted`` if the file's own views and triggers may not run.
 
     Also returns the file's journal. On a full disk the connection may be good for a single
     transaction: ``is_makeshift`` tells.
     """
     refuse_long_path(path)
-    settings = _Settings(path, read_only, durable, journal_mode.choose_journal(path))
+    journal = journal_mode.choose_journal(path)
+    settings = _Settings(path, read_only, durable, journal, before_writing)
     if create and not read_only:
         create_private_file(path)
     refuse_unfit_file(path)
@@ -168,6 +174,7 @@ class _Settings(NamedTuple):
     read_only: bool
     durable: bool
     journal: Journal
+    before_writing: Callable[[apsw.Connection], None]
     is_exclusive: bool = False
 
 
@@ -324,21 +331,28 @@ def _mark_copy(connection: apsw.Connection, settings: _Settings) -> None:
         if version := _version_of_copy(connection):  # nobody else was faster
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", version)
+            _mend_index(connection, settings)
     connection.execute("COMMIT")
-    _warn_of_other_rows(connection, settings.path)
 
 
-def _warn_of_other_rows(connection: apsw.Connection, path: Path) -> None:
-    """Log that the keyword index has other row numbers, as after `.clone`.
+def _mend_index(connection: apsw.Connection, settings: _Settings) -> None:
+    """Rebuild a keyword index that has other row numbers, as after `.clone`.
 
-    Searches would find other memories than those that contain the words.
+    Searches would find other memories than those that contain the words, or none. It is rebuilt
+    from a view, so that must be ours.
     """
     with contextlib.suppress(apsw.SQLError):  # a table is missing: opening reports that
-        if next(connection.execute(_HAS_OTHER_ROWS))[0]:
+        if not next(connection.execute(_HAS_OTHER_ROWS))[0]:
+            return
+        try:
+            settings.before_writing(connection)
+            with connection:
+                connection.execute(REBUILD_INDEX)
+        except (StorageUntrusted, apsw.CorruptError):
             logger().warning(
                 "%s is a copy whose keyword index does not match its memories, as `.clone`"
                 " makes them: `agent-memory check --repair` rebuilds it",
-                path,
+                settings.path,
             )
 
 

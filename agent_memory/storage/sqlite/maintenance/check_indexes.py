@@ -15,12 +15,12 @@ from agent_memory.models.agent import Problem
 from agent_memory.models.fields import to_json
 from agent_memory.storage.sqlite.connection import (
     IRREPLACEABLE,
+    REBUILD_INDEX,
     SELECT_OBJECTS,
     Database,
     Row,
     quoted,
 )
-from agent_memory.storage.sqlite.schema import REBUILD_INDEX
 from agent_memory.storage.sqlite.schema_check import only_adds_columns
 from agent_memory.text.counts import counted
 

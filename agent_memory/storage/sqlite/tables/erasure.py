@@ -7,7 +7,7 @@ from typing import Final
 
 from agent_memory.storage.change_records import RemovedRows
 from agent_memory.storage.sql import erasure
-from agent_memory.storage.sqlite.schema import REBUILD_INDEX
+from agent_memory.storage.sqlite.connection import REBUILD_INDEX
 
 # Their rows are deleted with a memory. Another program may have left some behind.
 _FOLLOWING: Final = ("memory_tags", "scratchpad", "recalls", "fingerprints", "embeddings")
