@@ -20,6 +20,7 @@ from agent_memory.storage.sqlite.connection.database import Database
 from agent_memory.storage.sqlite.connection.error_translation import IRREPLACEABLE
 from agent_memory.storage.sqlite.connection.introspection import (
     SELECT_OBJECTS,
+    SELECT_REFERRING,
     library_version,
     objects_made_by,
     quoted,
@@ -41,6 +42,7 @@ __all__ = [
     "REBUILD_INDEX",
     "SELECT_CODE",
     "SELECT_OBJECTS",
+    "SELECT_REFERRING",
     "ChangedMeanwhile",
     "Database",
     "Row",

@@ -22,7 +22,7 @@ from agent_memory.errors import (
     ValidationError,
 )
 from agent_memory.runtime.files import lacks_space_for_a_file
-from agent_memory.storage.sqlite.connection.introspection import damage
+from agent_memory.storage.sqlite.connection.introspection import SELECT_REFERRING, damage
 
 _TOO_LARGE: Final = (
     "cannot be written: its disk, or that of temporary files (TMPDIR), is full. Free some"
@@ -80,7 +80,8 @@ class translated:  # noqa: N801 - used as a function, and at every statement
             return
         path = self._path
         if isinstance(error, apsw.ConstraintError):
-            raise ValidationError(f"{path} refused the values: {error}") from error
+            reason = _of_references(error, self._connection()) or f"refused the values: {error}"
+            raise ValidationError(f"{path} {reason}") from error
         if isinstance(error, apsw.Error):
             note_errno(error, self._connection())
             raise _translation(error, path) from error
@@ -88,6 +89,18 @@ class translated:  # noqa: N801 - used as a function, and at every statement
             raise StorageCorrupt(f"{path} contains text that is not UTF-8: {error}") from error
         if isinstance(error, OSError):
             raise _translation_of_system(error, path) from error
+
+
+def _of_references(error: apsw.Error, connection: apsw.Connection | None) -> str | None:
+    """Say whose rows refer to what was to be deleted, if that was the error."""
+    code = getattr(error, "extendedresult", 0)
+    if connection is None or code != apsw.SQLITE_CONSTRAINT_FOREIGNKEY:
+        return None
+    tables = ", ".join(str(name) for (name,) in connection.execute(SELECT_REFERRING))
+    return tables and (
+        f"keeps what rows of {tables} refer to ({error}): delete those rows first, or make the"
+        " table again with ON DELETE CASCADE or ON DELETE SET NULL"
+    )
 
 
 def _translation_of_system(error: OSError, path: Path) -> StorageError:

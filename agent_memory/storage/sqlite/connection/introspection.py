@@ -16,6 +16,11 @@ AND name NOT LIKE 'sqlite!_%' ESCAPE '!' AND name NOT IN
   ('memory_index_config', 'memory_index_data', 'memory_index_docsize', 'memory_index_idx')
 ORDER BY rowid"""
 """All objects of a schema except SQLite's own and the tables that FTS5 keeps for its index."""
+SELECT_REFERRING: Final = """
+SELECT DISTINCT t.name FROM sqlite_schema AS t, pragma_foreign_key_list(t.name) AS k
+WHERE t.type = 'table' AND k.on_delete NOT IN ('CASCADE', 'SET NULL')
+AND lower(k."table") IN ('memories', 'history', 'entities', 'relationships') ORDER BY 1"""
+"""Tables whose rows keep ours from being deleted: none of ours does."""
 _HAS_INDEX: Final = "SELECT 1 FROM sqlite_schema WHERE name = 'memory_index' AND type = 'table'"
 
 

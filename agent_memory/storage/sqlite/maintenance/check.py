@@ -19,7 +19,7 @@ from agent_memory.models.agent import CheckReport, Problem
 from agent_memory.models.times import format_time, now_utc
 from agent_memory.runtime.files import SIDE_FILES, beside, exposures
 from agent_memory.storage.sqlite import schema
-from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.connection import SELECT_REFERRING, Database
 from agent_memory.storage.sqlite.maintenance import (
     check_history,
     check_ids,
@@ -50,6 +50,10 @@ _BACKED_UP: Final = (
     "wrong_row",
 )
 """Prefixes of the kinds of problems that are repaired only after a backup."""
+_REFERRING: Final = (
+    "the table {} refers to ours without ON DELETE CASCADE or SET NULL: what its rows refer to"
+    " cannot be deleted or erased"
+)
 _INDEX_NOT_COMPARED: Final = (
     "the keyword index was not compared with the memories: FTS5 can do that only in a writable file"
 )
@@ -80,10 +84,12 @@ def check(
         ]
         problems += left.values()  # repairing has revealed them
     total = archived = None
+    notes: list[str] = []
     with _tolerated_damage():
         total, archived = next(iter(database.rows(_COUNT)))
+        notes += [_REFERRING.format(name) for (name,) in database.rows(SELECT_REFERRING)]
     warning = database.warning
-    notes = [*([] if warning is None else [warning]), *_exposures(path)]
+    notes += [*([] if warning is None else [warning]), *_exposures(path)]
     if database.read_only:
         notes.append(_INDEX_NOT_COMPARED)
     return CheckReport(
