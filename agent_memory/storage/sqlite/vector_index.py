@@ -349,11 +349,17 @@ class VectorIndex(Table):
             noun = counted(orphans, "embedding is", "embeddings are")
             detail = f"{noun} of a model that is not in embedding_models"
             problems.append(Problem(kind="orphan", detail=detail))
+        older = self.older_tables()
         return problems + [
             Problem(kind="stale_vector_index", detail=f"the table {name} belongs to no model")
             for name, kind in self._unused_tables(models).items()
-            if kind == "table" or self._db.load_vectors()
+            if name not in older and (kind == "table" or self._db.load_vectors())
         ]
+
+    def older_tables(self) -> list[str]:
+        """Return the index tables of an earlier version, which the next search rebuilds."""
+        older = (self._tables.older_of(model.model_id) for model in self._embeddings.models())
+        return [name for name in older if name is not None]
 
     def problems_of(self, model: EmbeddingModel) -> list[Problem]:
         problems = [
@@ -366,6 +372,8 @@ class VectorIndex(Table):
         if kind == "vec0" and not self._db.load_vectors():
             return problems
         name = self._tables.kinds[kind or self._kind_to_build()].name(model.model_id)
+        if kind is None and self._tables.older_of(model.model_id):
+            return problems
         if kind is None:
             detail = f"the table {name} is missing"
             return [*problems, Problem(kind="stale_vector_index", detail=detail)]

@@ -121,6 +121,26 @@ def test_vectors_of_an_earlier_text_are_kept(name: str, tmp_path: Path) -> None:
     assert rows(path, "SELECT similarity_floor FROM embedding_models") == [(None,)]
 
 
+@pytest.mark.parametrize("name", ["schema-07", "schema-12", "schema-16"])
+def test_an_index_of_an_earlier_version_is_no_fault(name: str, tmp_path: Path) -> None:
+    """`check` called each file with vectors NOT sound after an upgrade, until the first search."""
+    path = unpack(FILES / f"{name}.db.xz", tmp_path)
+    with AgentMemory.open(path, embedder=Letters()) as memory:
+        report = memory.check()
+        assert report.problems == []
+        assert report.notes == [
+            "embedding_index_1 is of an earlier version: the next search rebuilds it"
+        ]
+        memory.search("chestnut")
+        assert memory.check().notes == []
+    connection = apsw.Connection(str(path))
+    connection.execute("DROP TABLE embedding_cells_1")
+    connection.close()
+    with AgentMemory.open(path, embedder=Letters()) as memory:
+        kinds = {problem.kind for problem in memory.check().problems}
+        assert kinds == {"stale_vector_index"}
+
+
 def test_columns_and_tables_of_others_stay_in_a_file_of_an_earlier_text(tmp_path: Path) -> None:
     path = unpack(FILES / "schema-07a.db.xz", tmp_path)
     connection = apsw.Connection(str(path))

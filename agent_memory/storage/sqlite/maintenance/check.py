@@ -50,6 +50,7 @@ _BACKED_UP: Final = (
     "wrong_row",
 )
 """Prefixes of the kinds of problems that are repaired only after a backup."""
+_OLDER: Final = "{} is of an earlier version: the next search rebuilds it"
 _REFERRING: Final = (
     "the table {} refers to ours without ON DELETE CASCADE or SET NULL: what its rows refer to"
     " cannot be deleted or erased"
@@ -87,6 +88,7 @@ def check(
     notes: list[str] = []
     with _tolerated_damage():
         total, archived = next(iter(database.rows(_COUNT)))
+        notes += [_OLDER.format(name) for name in VectorIndex(database).older_tables()]
         notes += [_REFERRING.format(name) for (name,) in database.rows(SELECT_REFERRING)]
     warning = database.warning
     notes += [*([] if warning is None else [warning]), *_exposures(path)]

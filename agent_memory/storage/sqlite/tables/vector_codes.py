@@ -96,6 +96,13 @@ class CodeTables(Table):
             ((kind, build.last_row_id) for kind in kinds if build and kind == build.kind), None
         )
 
+    def older_of(self, model_id: int) -> str | None:
+        """Return the table of an earlier version, if it is all that a model has of an index."""
+        kinds, _ = self._state(model_id)
+        names = {table.name(model_id): table for table in self.kinds.values()}
+        rows = [] if kinds else self._db.rows(f"{_SELECT} IN (?, ?)", tuple(names))
+        return next((name for name, sql in rows if _is_older(names[name], str(sql))), None)
+
     def _state(self, model_id: int) -> tuple[list[Kind], Build | None]:
         """Return the kinds of a model's tables, and the progress of the one being built."""
         cells = self.cells.name(model_id)
@@ -123,6 +130,10 @@ class CodeTables(Table):
                 if name.startswith(table.name(0)[:-1]) and _is_known(table, str(sql)):
                     names[name] = kind
         return names
+
+
+def _is_older(table: CodeTable, sql: str) -> bool:
+    return table.is_older(sql) and not table.is_own(sql)
 
 
 def _is_known(table: CodeTable, sql: str) -> bool:
