@@ -39,7 +39,7 @@ def test_row_numbers_that_are_used_up_are_named_and_mended(
     visitor(path, sql)
     with AgentMemory.open(path, embedder="wordllama") as memory:
         if "many" not in sql:
-            with pytest.raises(StorageFull, match="agent-memory check"):
+            with pytest.raises(StorageFull, match=r"no more row numbers for .* check --repair`"):
                 memory.store("one more")
         before = {each.id: (each.content, each.tags) for each in memory.list_recent()}
         problems = memory.check().problems

@@ -22,7 +22,7 @@ from agent_memory.errors import (
     ValidationError,
 )
 from agent_memory.runtime.files import lacks_space_for_a_file
-from agent_memory.storage.sqlite.connection.introspection import SELECT_REFERRING, damage
+from agent_memory.storage.sqlite.connection.introspection import SELECT_REFERRING, damage, quoted
 
 _TOO_LARGE: Final = (
     "cannot be written: its disk, or that of temporary files (TMPDIR), is full. Free some"
@@ -55,6 +55,9 @@ _LOCKS: Final = (
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """No space left, quota exceeded, file size limit reached: SQLite knows only the first."""
 
+_LAST_NUMBERS: Final = 2**63 - 1_000_000
+"""SQLite gives no row a number above the highest possible one."""
+
 
 class translated:  # noqa: N801 - used as a function, and at every statement
     """Translate SQLite's and the system's errors into the library's, naming the file.
@@ -84,6 +87,8 @@ class translated:  # noqa: N801 - used as a function, and at every statement
             raise ValidationError(f"{path} {reason}") from error
         if isinstance(error, apsw.Error):
             note_errno(error, self._connection())
+            if numbers := _of_numbers(error, self._connection()):
+                raise StorageFull(f"{path} {numbers}") from error
             raise _translation(error, path) from error
         if isinstance(error, UnicodeDecodeError):
             raise StorageCorrupt(f"{path} contains text that is not UTF-8: {error}") from error
@@ -101,6 +106,21 @@ def _of_references(error: apsw.Error, connection: apsw.Connection | None) -> str
         f"keeps what rows of {tables} refer to ({error}): delete those rows first, or make the"
         " table again with ON DELETE CASCADE or ON DELETE SET NULL"
     )
+
+
+def _of_numbers(error: apsw.Error, connection: apsw.Connection | None) -> str | None:
+    """Say which table has no more row numbers, which to SQLite is a full disk."""
+    if connection is None or not isinstance(error, apsw.FullError):
+        return None
+    with contextlib.suppress(apsw.Error):  # on a disk that is full
+        for name, last in list(connection.execute("SELECT name, seq FROM sqlite_sequence")):
+            highest = connection.execute(f"SELECT max(rowid) FROM {quoted(str(name))}").get
+            if any(isinstance(end, int) and end > _LAST_NUMBERS for end in (last, highest)):
+                return (
+                    f"has no more row numbers for {name}: another program gave a row one of the"
+                    " highest. `agent-memory check --repair` renumbers it"
+                )
+    return None
 
 
 def _translation_of_system(error: OSError, path: Path) -> StorageError:
