@@ -99,6 +99,7 @@ READABLE: Final[Mapping[str, Format]] = MappingProxyType({**FORMATS, **PEERS})
 _SIGNATURES: Final = (
     (b"\x1f\x8b", "looks like a gzip archive: unpack it first"),
     (b"PK\x03\x04", "looks like a zip archive: unpack it first"),
+    (b"PK\x05\x06", "is a zip archive with nothing in it"),
     (b"BZh", "looks like a bzip2 archive: unpack it first"),
     (b"\xfd7zXZ\x00", "looks like an xz archive: unpack it first"),
     (b"\x28\xb5\x2f\xfd", "looks like a Zstandard archive: unpack it first"),

@@ -205,6 +205,7 @@ def zipped() -> bytes:
         (b"\xef\xbb\xbf \r\n", "is empty"),
         (gzip.compress(b"[]", mtime=0), "gzip archive: unpack it first"),
         (zipped(), "zip archive: unpack it first"),
+        (b"PK\x05\x06" + bytes(18), "a zip archive with nothing in it"),
         (bz2.compress(b"[]"), "bzip2 archive"),
         (lzma.compress(b"[]"), "xz archive"),
         (b"\x89PNG\r\n\x1a\n" + bytes(100), "picture"),
