@@ -136,6 +136,7 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
             secrets=secrets,
             screen=lambda memory: self._apply_secret_policy(memory, None, settings)[1],
             edges=self._edges,
+            last_change=self._store.decisions.last_change,
         )
         answer = add.add(port, request, infer=infer, dry_run=dry_run, now=self._now)
         if answer.metadata.secrets and not dry_run:
@@ -280,13 +281,19 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         return memory
 
     def _apply_decisions(
-        self, decisions: Sequence[Decision], *, keep_copies: bool, is_confidential: bool = False
+        self,
+        decisions: Sequence[Decision],
+        *,
+        keep_copies: bool,
+        since: int | None = None,
+        is_confidential: bool = False,
     ) -> tuple[list[DecisionOutcome], list[str]]:
         spent = self.embedding_usage.cost_usd
         applied = self._store.decisions.apply(
             decisions,
             session_id=self.session_id,
             keep_copies=keep_copies,
+            since=since,
             is_confidential=is_confidential,
         )
         self._auto_migration.follow(len(decisions))

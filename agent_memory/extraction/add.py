@@ -93,7 +93,10 @@ def add(
         new = {decision.memory.id for decision in decisions if decision.memory is not None}
         outcomes = [_foreseen(decision, new) for decision in decisions]
     else:
-        outcomes, problems = port.apply(decisions, keep_copies=not infer) if decisions else ([], [])
+        since = None if result is None else result.last_change
+        outcomes, problems = (
+            port.apply(decisions, keep_copies=not infer, since=since) if decisions else ([], [])
+        )
     problems = [*transcript.problems, *(result.problems if result else ()), *problems]
     return _answer(
         outcomes,
@@ -280,7 +283,7 @@ def _answer(
 ) -> AddMemoryResponse:
     changed = [outcome for outcome in outcomes if outcome.event != "NONE"]
     problems = [*problems, *(outcome.problem for outcome in outcomes if outcome.problem)]
-    reviews = [outcome.review_id for outcome in outcomes if outcome.review_id is not None]
+    reviews = [review_id for outcome in outcomes for review_id in outcome.review_ids]
     return AddMemoryResponse(
         data=[
             AddedMemory(

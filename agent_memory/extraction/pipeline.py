@@ -49,7 +49,7 @@ class ApplyDecisions(Protocol):
     """Applies decisions in one transaction; see ``DecisionService.apply``."""
 
     def __call__(
-        self, decisions: Sequence[Decision], *, keep_copies: bool
+        self, decisions: Sequence[Decision], *, keep_copies: bool, since: int | None
     ) -> tuple[list[DecisionOutcome], list[str]]:
         """Return the outcome of each, and what the graph could not follow."""
 
@@ -77,6 +77,8 @@ class MemoryPort(NamedTuple):
     """Return the apparent secrets in a memory."""
     edges: Callable[[str | None, str | None], list[EdgeView]]
     """Return the open relationships in a user's graph; for a run, as its memories say."""
+    last_change: Callable[[], int]
+    """Return the number of the last change of any memory."""
 
 
 class ExtractionRequest(NamedTuple):
@@ -102,11 +104,15 @@ class ExtractionRequest(NamedTuple):
 
 @dataclass(slots=True)
 class ExtractionResult:
-    """The decisions about a conversation, who made them, and the problems."""
+    """The decisions about a conversation, who made them, and the problems.
+
+    ``last_change`` is the last change of any memory before the decisions' memories were read.
+    """
 
     extraction: Extraction
     plan: OperationPlan
     by: By
+    last_change: int
     decisions: list[Decision] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
@@ -130,6 +136,7 @@ class ExtractionPipeline:
         extraction = replace(extraction, facts=self._in_order(extraction.facts))
         # A provider that failed is not waited for again.
         model = None if extraction.has_failed else request.model
+        last_change = self._port.last_change()
         related = [self._related(fact) for fact in extraction.facts]
         known_memories = {memory.id: memory for memories in related for memory in memories}
         corrections = self._port.corrections(list(known_memories)) if known_memories else {}
@@ -149,7 +156,7 @@ class ExtractionPipeline:
             self._problems.append("decision: the model failed before: rules decided")
         self._graph_model = None if plan.has_failed else model
         by = plan.by if any(related) else extraction.by
-        result = ExtractionResult(extraction, plan, by=by)
+        result = ExtractionResult(extraction, plan, by=by, last_change=last_change)
         contradicted = _contradicted(plan)
         for place, (operation, covers) in enumerate(zip(plan.operations, plan.covers, strict=True)):
             about = [extraction.facts[fact] for fact in covers]

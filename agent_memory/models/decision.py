@@ -60,7 +60,7 @@ class DecisionOutcome(NamedTuple):
     content: str | None
     was: str | None = None
     problem: str | None = None
-    review_id: int | None = None
+    review_ids: tuple[int, ...] = ()
 
 
 class Review(Record, frozen=True):

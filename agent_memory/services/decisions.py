@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
 from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome, Event, Review
@@ -36,6 +36,11 @@ from agent_memory.services.writing.update import (
 )
 from agent_memory.storage.engine import Engine
 
+if TYPE_CHECKING:
+    from agent_memory.services.newcomers import Newcomers
+
+_CONTRADICTED: Final = 0.5
+"""The confidence that what others have stored meanwhile is contradicted."""
 _FIELDS_SET: Final = frozenset({"content"})
 """Only a fact's content counts: with the same content it is a duplicate at any time."""
 
@@ -63,13 +68,16 @@ class DecisionService(Service):
         *,
         session_id: str,
         keep_copies: bool = False,
+        since: int | None = None,
         is_confidential: bool = False,
     ) -> AppliedDecisions:
         """Apply all decisions in one transaction, which a single ``undo`` reverses.
 
         A memory that was changed or deleted by others since it was read is left alone: its new text
-        is stored as a memory of its own. A duplicate is not stored again, unless ``keep_copies``.
-        With ``is_confidential``, a refusal is reported without its reasons.
+        is stored as a memory of its own. What others have stored after the change ``since``, which
+        the decisions did not consider, is put under review if it and a new text contradict each
+        other. A duplicate is not stored again, unless ``keep_copies``. With ``is_confidential``, a
+        refusal is reported without its reasons.
         """
         complete_fingerprints(self._engine)
         with self._unit_of_work.write() as now:
@@ -79,15 +87,20 @@ class DecisionService(Service):
                 decisions,
                 session_id=session_id,
                 now=now,
+                since=None if since is None or since >= before else since,
                 is_confidential=is_confidential,
             )
             with recorded(self._engine, "add", session_id, now):
                 applied = application.apply(OnDuplicate.KEEP if keep_copies else OnDuplicate.MERGE)
-            has_reviews = any(outcome.review_id is not None for outcome in applied.outcomes)
+            has_reviews = any(outcome.review_ids for outcome in applied.outcomes)
             if has_reviews and self._engine.operations.last_number() == before:
                 # Otherwise `undo` would undo the operation before this one.
                 self._engine.operations.record_irreversible("add", session_id=session_id, now=now)
         return applied
+
+    def last_change(self) -> int:
+        """Return the number of the last change of any memory."""
+        return self._engine.operations.last_number()
 
     def reviews(self) -> list[Review]:
         """Return the memories under review, oldest first."""
@@ -234,6 +247,7 @@ class _Application:
         *,
         session_id: str,
         now: datetime,
+        since: int | None,
         is_confidential: bool,
     ) -> None:
         self._engine = engine
@@ -242,11 +256,13 @@ class _Application:
         """What was left out of a decision, by its position."""
         self._session_id = session_id
         self._now = now
+        self._since = since
         self._is_confidential = is_confidential
         self._applied = AppliedDecisions()
 
     def apply(self, on_duplicate: OnDuplicate) -> AppliedDecisions:
         """Apply all: changes first, so that what is new is compared with the result."""
+        newcomers = self._newcomers()
         if on_duplicate is OnDuplicate.MERGE:  # messages are kept as they are
             self._leave_out_rejected()
         outcomes: dict[int, DecisionOutcome] = {}
@@ -281,11 +297,41 @@ class _Application:
             outcomes[place] = self._change(place, decision) or DecisionOutcome(
                 "NONE", decision.memory_id, decision.seen, problem=problem
             )
+        if newcomers is not None:
+            self._ask_about(newcomers, outcomes)
         for place, decision in enumerate(self._decisions):
             if decision.graph is not None:
                 self._applied.problems += self._change_graph(decision, outcomes[place])
         self._applied.outcomes = [outcomes[place] for place in range(len(self._decisions))]
         return self._applied
+
+    def _newcomers(self) -> Newcomers | None:
+        """Return what others have stored of the same owner since the decisions were made."""
+        new = next((each.memory for each in self._decisions if each.memory is not None), None)
+        if self._since is None or new is None:
+            return None
+        from agent_memory.services.newcomers import Newcomers  # noqa: PLC0415 - seldom asked for
+
+        return Newcomers(self._engine, new, since=self._since)
+
+    def _ask_about(self, newcomers: Newcomers, outcomes: dict[int, DecisionOutcome]) -> None:
+        """Put under review what a new text and what others have stored meanwhile contradict."""
+        for place, outcome in outcomes.items():
+            memory_id, text = outcome.memory_id, outcome.content
+            if outcome.event not in ("ADD", "UPDATE") or memory_id is None or text is None:
+                continue
+            asked = [
+                self._engine.reviews.add(
+                    row_id_of(self._engine, contradiction.memory_id),
+                    replaced_by=contradiction.replaced_by,
+                    confidence=_CONTRADICTED,
+                    reasoning=contradiction.why,
+                    session_id=self._session_id,
+                    now=self._now,
+                )
+                for contradiction in newcomers.contradictions(text, memory_id)
+            ]
+            outcomes[place] = outcome._replace(review_ids=(*outcome.review_ids, *asked))
 
     def _leave_out_rejected(self) -> None:
         """Leave rejected values out of new texts, so that the rest of them is kept.
@@ -383,7 +429,7 @@ class _Application:
             session_id=self._session_id,
             now=self._now,
         )
-        return DecisionOutcome("NONE", existing.id, existing.content, review_id=review_id)
+        return DecisionOutcome("NONE", existing.id, existing.content, review_ids=(review_id,))
 
     def _add_once(
         self, places: Sequence[int], on_duplicate: OnDuplicate
@@ -457,7 +503,7 @@ class _Application:
         if decision.in_review and existing is not None and existing.id != memory_id:
             reviewed = self._review(decision, existing, replaced_by=memory_id)
             return DecisionOutcome(
-                event, memory_id, content, problem=cut, review_id=reviewed.review_id
+                event, memory_id, content, problem=cut, review_ids=reviewed.review_ids
             )
         problem = f"{_left_alone(decision)}: its new text was stored as a separate memory"
         return DecisionOutcome(

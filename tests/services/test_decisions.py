@@ -149,7 +149,7 @@ def test_what_stands_beside_a_rejected_value_is_kept_and_asked_about(
 def test_a_value_across_clauses_leaves_nothing(memory: AgentMemory) -> None:
     memory.reject("12 Elm St, Oslo")
     (outcome,) = carry_out(memory, update(memory, "pasta", PASTA, "Alice is at 12 Elm St, Oslo"))
-    assert (outcome.event, outcome.review_id) == ("NONE", None)
+    assert (outcome.event, outcome.review_ids) == ("NONE", ())
     assert len(contents(memory)) == 2
 
 

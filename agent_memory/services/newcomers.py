@@ -1,0 +1,65 @@
+"""What others have stored while a conversation was decided upon, and what of it is contradicted.
+
+Decisions are made from memories that were read before the transaction. Of two conversations at the
+same time, neither knew what the other said: "My birthday is May 5" and "My birthday is May 6" were
+both kept, and nobody was asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from agent_memory.extraction.rules.conflicts import conflict
+from agent_memory.extraction.rules.decisions import EarlierFacts
+from agent_memory.extraction.rules.readings import read
+from agent_memory.models.memory import Memory
+from agent_memory.storage.engine import Engine
+
+_MOST: Final = 500
+"""Newcomers that are compared, the last ones: all others wait for it, a second at most."""
+
+
+class Contradiction(NamedTuple):
+    """A memory that another contradicts, and why."""
+
+    memory_id: str
+    replaced_by: str
+    why: str
+
+
+class Newcomers:
+    """The memories of one owner whose text was stored or changed after a change.
+
+    ``new`` is a memory of the same owner. Must be made and used inside the write transaction.
+    """
+
+    def __init__(self, engine: Engine, new: Memory, *, since: int) -> None:
+        self._engine = engine
+        self._texts = EarlierFacts()
+        self._ids: dict[str, str] = {}
+        changes = engine.history.between(since + 1, engine.operations.last_number())
+        ids = list(dict.fromkeys(each.memory_id for each in changes if "content" in each.new))
+        rows = engine.memory_rows.get_many(ids)
+        is_any_run = new.user_id is not None and new.run_id is None
+        own = [
+            row
+            for row in (rows[memory_id] for memory_id in ids if memory_id in rows)
+            if row["user_id"] == new.user_id and (is_any_run or row["run_id"] == new.run_id)
+        ]
+        for row in own[-_MOST:]:
+            self._ids[self._texts.take(row["content"])] = row["id"]
+
+    def contradictions(self, text: str, memory_id: str) -> Iterator[Contradiction]:
+        """Yield what a memory and the newcomers contradict, in either order: nobody knows which."""
+        new, is_asked = read(text), False
+        for other in self._texts.related(text):
+            newcomer, old = self._ids[other.id], self._texts.read(other.text)
+            older, newer, against = newcomer, memory_id, conflict(new, old)
+            if against is None:
+                older, newer, against = memory_id, newcomer, conflict(old, new)
+            if against is None or newcomer == memory_id or (against.is_of_any and is_asked):
+                continue
+            if self._engine.memories.exists(newcomer):
+                is_asked = True
+                yield Contradiction(older, newer, against.why)
