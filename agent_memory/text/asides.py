@@ -135,9 +135,19 @@ _SECRET: Final = pattern(
 )
 """A secret within a question: "My password is hunter2 what should I change it to?"."""
 _NEWS: Final = pattern(
-    r"\W*(?:please )?(?:tell|remind|inform) (?:(?-i:[A-Z])\w+|(?:my|our) \w+) that (?=\w+ \w)"
+    r"\W*(?:(?:can|could|will|would) you )?(?:please )?(?:tell|remind|inform)"
+    r" (?:(?-i:[A-Z])\w+|(?:my|our) \w+|the team|everyone|everybody) that (?=\w+ \w)"
 )
 """An order to pass on what it states: "Tell Ann that the demo moved to Friday"."""
+_AS: Final = pattern(
+    r"\W*as (?P<who>an? (?:(?:strict|new|young|single|retired|lifelong|type (?:1|2|one|two)) )?"
+    r"(?:vegan|vegetarian|pescatarian|diabetic|coeliac|celiac|nurse|teacher|doctor|dentist|student"
+    r"|pensioner|widow(?:er)?|parent|mother|father|mom|mum|dad)),"
+    r" (?=(?:\w+ ){0,3}?(?:can|should|must|may|shall|do|did|am|have) (?:I|we)\b)(?!.*\byou\b)"
+)
+"""Who asks: "As a vegan, what can I eat?". "As a doctor, what would you do?" is a role, and "As a
+vegan, would I be healthier?" supposes.
+"""
 _FINITE: Final = pattern(
     r"\b(?:is|are|has|have|was|were|will|can|cannot|must|do|does|did|need|want|prefer|hate|love"
     r"|live|quit|left|got|came|went|took|became|began"
@@ -179,6 +189,10 @@ def asides_of_question(question: str) -> Iterator[str]:
     """Yield what a question states in addition to what it asks."""
     if _SECRET.match(question):
         return
+    if (news := _NEWS.match(question)) and _FINITE.search(question, news.end()):
+        yield question[news.end() :].rstrip("? ")
+    if speaker := _AS.match(question):
+        yield f"I am {speaker['who']}"
     clauses = _TURN.split(question)
     last = clauses[-1]
     head = question[: len(question) - len(last)].rstrip(" ,;:(-\u2013\u2014")

@@ -62,6 +62,22 @@ _PERSONAL: Final = pattern(
     rf"|\bfor (?:my|our) {_OBJECT}(?:(?-i:[a-z])[\w\x27-]* ){{1,3}}?(?:to|on|with) {_VALUE}"
 )
 """For whom or what it is, by name or number: "for my dog Bello", "to my office at Oak Street 5"."""
+_KIN: Final = words_of(
+    "wife husband partner girlfriend boyfriend son daughter baby mother father mom mum dad sister"
+    " brother aunt uncle cousin niece nephew grandmother grandfather"
+)
+_KIN_NAME: Final = (
+    rf"(?:my|our) (?:(?-i:[a-z\d])[\w-]* ){{0,4}}?{_KIN},? (?!(?:{_DAY})\b)(?-i:[A-Z][a-z]+),?"
+)
+_FOR_KIN: Final = pattern(
+    r"^\W*(?:what|which|how many)\b(?: \w+){0,3}? (?:should|can|could|shall) (?:I|we) \w+"
+    rf" {_KIN_NAME}(?:\W*$| (?:for|on|at|this|next|when|if|as|who) \w)"
+    rf"|^\W*(?:what|which|where|when|how|why)\b(?: \w+){{0,3}}? (?:should|can|could) {_KIN_NAME}"
+    r" (?-i:[a-z])"
+)
+"""Whom it is for or about: "What should I buy my wife Clara?". In "Can I teach my son French?" what
+follows is what is taught; "What" has asked for that before.
+"""
 _RECALLING: Final = pattern(
     r"\b(?:did|have|had) (?:I|we)\b|^\W*(?:when|where|who|what) ?(?:'s|is|are|was|were)\b"
 )
@@ -72,4 +88,5 @@ def tells_by_requesting(sentence: str) -> bool:
     """Return whether a request or a question states a fact by what it asks for."""
     if _SETTING.match(sentence):
         return True
-    return _PERSONAL.search(sentence) is not None and _RECALLING.search(sentence) is None
+    is_personal = _PERSONAL.search(sentence) or _FOR_KIN.search(sentence)
+    return is_personal is not None and _RECALLING.search(sentence) is None

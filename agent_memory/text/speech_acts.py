@@ -255,6 +255,11 @@ _SAVING: Final = (
     rf"(?:(?: {_WHERE_KEPT})(?: that\b|:)|(?: down)? that(?= {_CLAUSE}))"
 )
 """Asks to remember what follows: "Add to my profile that I'm tall"."""
+_REMINDING: Final = (
+    r"(?:remind (?:me|us)|mind (?:noting|remembering)) that(?= (?:(?:I|we|he|she|they|there)'\w+ \w"
+    r"|(?:I|we|he|she|they|there|my|our|his|her|their|the|(?-i:[A-Z])\w+) \w+ \w))"
+)
+"""But "remind me that one" and "remind me what …" ask."""
 _KEPT_ORDER: Final = pattern(
     r"^\W*(?:please\s+)?(?:(?:remember|don't forget|do not forget|note|keep in mind"
     r"|forget(?! (?:it|that|about (?:it|that))\W*$))\b"
@@ -263,7 +268,7 @@ _KEPT_ORDER: Final = pattern(
 _ASKED_TO_REMEMBER: Final = pattern(
     r"\b(?:can|could|will|would) you (?:please |also )?(?:(?:remember|note|keep in mind)"
     r"\s+(?:that(?= \w)(?! (?:down|one|thing|for (?:me|us|later|now|next time))\b)|to|this:)"
-    rf"|{_SAVING})"
+    rf"|{_SAVING}|{_REMINDING})"
 )
 _ASKED_FOR: Final = pattern(rf"{_OPENER}(?:can|could|will|would) you\b")
 _ASKED_MANNER: Final = pattern(
@@ -292,7 +297,8 @@ LEAD: Final = (
 """What may come before an order: "Also, please …"."""
 _LABEL: Final = pattern(
     rf"{LEAD}(?:(?:remember|don't forget|do not forget|keep in mind|note)"
-    rf"(?:\s+that\b|\s+this:|:|(?=\s+(?:I|we)\b))|{_SAVING})\s*"
+    rf"(?:\s+that\b|\s+this:|:|(?=\s+(?:I|we)\b))|{_SAVING}"
+    rf"|(?:(?<=you )|(?<=you please )){_REMINDING})\s*"
 )
 _SUPPOSED: Final = pattern(
     r"\b(?:if|unless|would|could|might|(?-i:may)(?! \d)|maybe|perhaps|suppose|imagine|wish|hopes?"

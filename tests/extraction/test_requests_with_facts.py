@@ -51,6 +51,9 @@ def test_what_is_kept_of_a_turn_does_not_depend_on_the_others(text: str) -> None
         ("Please store that the gate code is 4711.", "The gate code is 4711."),
         ("Could you save that my doctor is Dr. Klein?", "My doctor is Dr. Klein"),
         ("save to memory that I hate olives", "I hate olives"),
+        ("Can you remind me that the rent is due on the 3rd?", "The rent is due on the 3rd"),
+        ("Could you please remind us that our train leaves at 9?", "Our train leaves at 9"),
+        ("Would you mind noting that I'm off on Friday?", "I'm off on Friday"),
     ],
 )
 def test_what_is_to_be_saved_is_kept_without_the_request(text: str, content: str) -> None:

@@ -44,6 +44,7 @@ _NO: Final = any_of(
 )
 _HOW_FAR: Final = any_of(
     r"""
+    that(?:'s| is) (?:right|correct|true)|not that (?:I|we) know of
     of course|not (?:yet|really|any ?more|often|at all|always)|at all|of (?:those|them)
     all the time|sometimes|always|often|rarely|occasionally|a lot|a bit|actually
     (?:(?:I|we|he|she|it|they) )?(?:am|are|is|do|does|did|have|has|had|was|were|can)(?: not|n't)?
@@ -111,7 +112,7 @@ _KIN_IN_FRENCH: Final = words_of(
 _IS_OF_SOMEBODY: Final = pattern(
     r"(?:.*[\s,;:])?(?:(?:do|are|were|can) you|have you (?:ever|got|had|been|lived|worked|always)"
     r"|did you (?:ever|grow|study|serve|work|live|use to)"
-    r"|(?:is|are|does|do|has|have|was|did|can) (?:your|he|she|they)|any)\b"
+    r"|(?:is|are|does|do|has|have|was|did|can) (?:your|he|she|they)|any|is (?-i:[A-Z])\w+ your)\b"
     r"|(?:so,? |and )?you(?:r|'re|'ve)? "
     # "Rauchst du?", "Haben Sie Kinder?", "Tu fumes ?", "¿Tienes hijos?"
     r"|(?!(?:willst|möchtest|soll|kannst|siehst|weißt|meinst|brauchst|verstehst|kommst)\b)"
