@@ -190,6 +190,7 @@ def test_what_is_in_question_is_asked_of_the_user(
         (tool,) = [
             tool for tool in (await client.list_tools()).tools if tool.name == "memory_resolve"
         ]
+        assert list(tool.input_schema["properties"]) == tool.input_schema["required"]
         assert tool.input_schema["required"] == ["review_id"]
         (review,) = json.loads(await said(client, "memory_reviews"))["reviews"]
         text = await said(client, "memory_resolve", review_id=review["review_id"])
@@ -203,6 +204,28 @@ def test_what_is_in_question_is_asked_of_the_user(
     with AgentMemory("bob", root=root) as memory:
         assert (memory.get(questioned) is not None) == is_kept
         assert (memory.reviews() != []) == is_open
+
+
+@pytest.mark.parametrize(
+    ("transport", "mode"), [("stdio", "legacy"), ("stdio", MODES[1]), ("http", MODES[1])]
+)
+@pytest.mark.parametrize("said_by_model", [True, False])
+def test_a_models_word_does_not_stand_for_the_users(
+    root: Path, questioned: str, said_by_model: bool, transport: str, mode: str
+) -> None:
+    user = User("accept", still_true=not said_by_model)
+
+    async def use(client: Client) -> None:
+        arguments = {"review_id": 1, "still_true": said_by_model}
+        done = json.loads(await said(client, "memory_resolve", **arguments))
+        assert done["forgotten"] is said_by_model
+
+    with contextlib.ExitStack() as stack:
+        target = target_of(transport, root, stack)
+        connected(target, use, mode, elicitation_callback=user)
+    assert len(user.questions) == 1
+    with AgentMemory("bob", root=root) as memory:
+        assert (memory.get(questioned) is None) is said_by_model
 
 
 @pytest.mark.parametrize(
@@ -267,7 +290,8 @@ class AskingClient:
 
     def call(self) -> int:
         """Call for an answer, and return the number of the call."""
-        self.server.send("tools/call", name="memory_resolve", arguments={"review_id": 1})
+        arguments = {"review_id": 1, "still_true": False}  # the model's word, which counts nothing
+        self.server.send("tools/call", name="memory_resolve", arguments=arguments)
         return self.server.last
 
     @property
@@ -275,14 +299,13 @@ class AskingClient:
         return [each for each in self.messages if each.get("method") == "elicitation/create"]
 
 
-@pytest.mark.usefixtures("questioned")
-def test_open_questions_keep_nobody_else_waiting(root: Path) -> None:
+def test_open_questions_keep_nobody_else_waiting(root: Path, questioned: str) -> None:
     with RawServer(root) as server:
         client = AskingClient(server, 20)
         assert len(client.questions) == 4
         others = [each["result"] for each in client.messages if "result" in each]
         assert len(others) == 16
-        assert all(each["isError"] and "still_true" in str(each["content"]) for each in others)
+        assert all(each["isError"] and "NOT_ANSWERED" in str(each["content"]) for each in others)
         assert server.ask("ping")["result"] == {}
         assert server.call("memory_search", query="Oslo")["total_found"] > 0
         # An answer makes room for the next question.
@@ -291,6 +314,8 @@ def test_open_questions_keep_nobody_else_waiting(root: Path) -> None:
         assert "result" in server.read()
         code, _, err = server.end()
     assert (code, err) == (0, "")
+    with AgentMemory("bob", root=root) as memory:
+        assert memory.get(questioned) is not None
 
 
 @pytest.mark.usefixtures("questioned")
@@ -304,7 +329,7 @@ def test_a_call_that_is_cancelled_waits_for_no_answer(root: Path) -> None:
             server.answer(question["id"], {"action": "cancel"})
         assert server.ask("ping")["result"] == {}
         while "method" not in (message := _called_again(client)):
-            assert "still_true" in str(message)  # a thread that was woken has not ended yet
+            assert "NOT_ANSWERED" in str(message)  # a thread that was woken has not ended yet
         code, out, err = server.end()
     assert (code, err) == (0, "")
     assert len(out.splitlines()) == 1

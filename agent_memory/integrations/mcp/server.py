@@ -207,8 +207,7 @@ _NOTHING: Final[dict[str, dict[str, Any]]] = {
 """Results while nothing has ever been stored."""
 _ASKING_TOOL: Final = "memory_resolve"
 _ASKED: Final = "still_true"
-"""The argument that the user supplies, if the client can ask them and the model does not give
-it."""
+"""The argument that the user supplies if the client can ask them; the model's is then not taken."""
 _LONGEST_QUESTION: Final = 1_000
 _REST: Final = "If not, this is left:"
 _NO_REST: Final = " If not, it stays until somebody changes it."
@@ -296,7 +295,7 @@ class MemoryServer:
         name, arguments = _text(params, "name"), _object(params, "arguments")
         if name == HOOK_TOOL:
             return self._answer_hook(arguments)
-        if name == _ASKING_TOOL and _ASKED not in arguments and client.has_forms:
+        if name == _ASKING_TOOL and client.has_forms:
             is_true = self._ask_about(arguments, client)
             if is_true is None:
                 return refused_call(
@@ -373,7 +372,10 @@ def refused_call(code: str, why: str) -> dict[str, Any]:
 def _described(tool: Tool, client: Client) -> dict[str, Any]:
     schema = tool.input_schema
     if tool.name == _ASKING_TOOL and client.has_forms:
-        schema = {**schema, "required": [name for name in schema["required"] if name != _ASKED]}
+        # Models fill in what a schema lists, and would answer in the user's place.
+        properties = {name: each for name, each in schema["properties"].items() if name != _ASKED}
+        needed = [name for name in schema["required"] if name != _ASKED]
+        schema = {**schema, "properties": properties, "required": needed}
     return {
         "name": tool.name,
         "title": tool.title,

@@ -152,9 +152,8 @@ class Conversation:
                         reply = self._ask(request.id, asked, seconds=_QUESTION_SECONDS)
                     finally:
                         self._room_to_ask.release()
-                else:  # as for a client that cannot ask its user
-                    client = replace(client, capabilities={ROOTS: client.capabilities.get(ROOTS)})
-                    continue
+                else:
+                    reply = {}  # none: a model's answer must not stand for the user's
                 client = replace(client, answers={**client.answers, key: reply})
 
     def _ask(
