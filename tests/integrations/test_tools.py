@@ -350,6 +350,29 @@ def test_update_changes_only_what_is_given(memory: AgentMemory, tools: MemoryToo
     assert "name a field" in error(tools, "memory_update", memory_id=memory_id)["message"]
 
 
+def test_an_update_with_every_field_filled_in_empties_none(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    memory_id = memory.store("Prefer tea", tags=["drinks"], metadata={"by": "bob"})
+    of_all = {"content": "", "category": "", "tags": [], "metadata": {}}
+    message = error(tools, "memory_update", memory_id=memory_id, **of_all)["message"]
+    assert "name a field" in message
+    for change in ({"content": "Prefer milk"}, {"category": "preference"}):
+        done = data(tools, "memory_update", memory_id=memory_id, **{**of_all, **change})["memory"]
+        assert (done["tags"], done["metadata"]) == (["drinks"], {"by": "bob"})
+    assert (done["content"], done["category"]) == ("Prefer milk", "preference")
+
+
+def test_tags_and_metadata_can_be_removed_each_by_itself(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    memory_id = memory.store("Prefer tea", tags=["drinks"], metadata={"by": "bob"})
+    done = data(tools, "memory_update", memory_id=memory_id, tags=[])["memory"]
+    assert (done["tags"], done["metadata"]) == ([], {"by": "bob"})
+    done = data(tools, "memory_update", memory_id=memory_id, metadata={})["memory"]
+    assert done["metadata"] == {}
+
+
 def test_promote_and_forget(memory: AgentMemory, tools: MemoryTools) -> None:
     memory_id = memory.store("Prefer tea")
     memory.demote(memory_id)

@@ -152,10 +152,14 @@ class UpdateArguments(Arguments):
     """``memory_update``."""
 
     memory_id: MemoryId
-    content: str | None = Field(None, description="The new text, whole.")
-    category: str | None = Field(None, description="The new category.")
-    tags: Words | None = Field(None, description="All tags; they replace the old ones.")
-    metadata: dict[str, Any] | None = Field(None, description="Replaces the old metadata.")
+    content: str | None = Field(None, description="The new text, whole. Empty: it stays.")
+    category: str | None = Field(None, description="The new category. Empty: it stays.")
+    tags: Words | None = Field(
+        None, description="All tags, for the old ones. [] removes them, as the only change."
+    )
+    metadata: dict[str, Any] | None = Field(
+        None, description="In place of the old. {} removes it, as the only change."
+    )
 
 
 class ToldMessage(Arguments):

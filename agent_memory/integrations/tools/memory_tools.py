@@ -256,6 +256,8 @@ class MemoryTools:
 
     def _update(self, memory: MemoryOrSession, request: UpdateArguments) -> dict[str, Any]:
         changes = request.model_dump(exclude_none=True, exclude={"memory_id"})
+        if len(changes) > 1:  # some models fill in every field: tags were lost with a new text
+            changes = {name: value for name, value in changes.items() if value}
         if not changes:
             raise ValidationError.of(
                 "memory_update", "name a field to change: content, category, tags or metadata", {}
