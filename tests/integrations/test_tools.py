@@ -130,6 +130,25 @@ def test_what_is_known_is_not_stored_twice(memory: AgentMemory, tools: MemoryToo
     assert memory.count() == 1
 
 
+def test_a_known_text_is_answered_with_what_became_of_its_other_fields(
+    memory: AgentMemory, tools: MemoryTools
+) -> None:
+    content = "Prefer tea in the morning"
+    old = {"category": "preference", "tags": ["drinks"], "metadata": {"by": "bob"}}
+    known = data(tools, "memory_store", content=content, **old)["memory_id"]
+    same = data(tools, "memory_store", content=content)["note"]
+    more = {"tags": ["tea"], "metadata": {"to": "ann"}}
+    assert data(tools, "memory_store", content=content, **more)["note"] == same
+    assert "memory_update" not in same
+    other = {"category": "decision", "tags": ["cups"], "metadata": {"by": "eve"}}
+    note = data(tools, "memory_store", content=content, **other)["note"]
+    assert "its old category and metadata stayed: memory_update changes that" in note
+    stored = memory.get(known)
+    assert stored is not None
+    assert (stored.category, stored.tags) == ("preference", ["drinks", "tea", "cups"])
+    assert stored.metadata == {"by": "bob", "to": "ann"}
+
+
 def test_similar_memories_are_shown_so_that_one_can_be_updated(tools: MemoryTools) -> None:
     first = data(tools, "memory_store", content="Use PostgreSQL 15 for all new projects")
     second = data(tools, "memory_store", content="Use PostgreSQL 17 for all new projects")

@@ -167,7 +167,7 @@ class MemoryTools:
 
     def _store(self, memory: MemoryOrSession, request: StoreArguments) -> dict[str, Any]:
         spent = memory.embedding_usage.cost_usd
-        existing_ids: list[str] = []
+        known: list[Duplicate] = []
         similar: list[Duplicate] = []
         secrets: list[FoundSecrets] = []
         unless_set = "merge" if memory.on_duplicate is None else None
@@ -177,7 +177,7 @@ class MemoryTools:
             if duplicate.grade is DuplicateGrade.SIMILAR:
                 similar.append(duplicate)
                 return None
-            existing_ids.append(duplicate.memory_id)
+            known.append(duplicate)
             return unless_set
 
         memory_id = memory.store(
@@ -199,8 +199,8 @@ class MemoryTools:
         pad = memory.scratchpad().memories
         data["stored_at"] = format_time(_existing(memory, memory_id).timestamp)
         data["in_scratchpad"] = any(entry.id == memory_id for entry in pad)
-        if memory_id in existing_ids:
-            data["note"] = "it was known already: nothing new was stored"
+        if match := next((each for each in known if each.memory_id == memory_id), None):
+            data["note"] = _note_on_known(match, request)
         elif similar:
             data["note"] = "there are similar memories: update one of them if this replaces it"
             data["similar"] = [
@@ -407,6 +407,13 @@ def _read(arguments: Mapping[str, Any] | str | None) -> object:
         return json.loads(arguments or "{}")
     except (TypeError, ValueError, RecursionError) as error:
         raise ValidationError.of("arguments", "must be a JSON object", arguments) from error
+
+
+def _note_on_known(match: Duplicate, request: StoreArguments) -> str:
+    """Say what became of a text that is known: a model took its new category for stored."""
+    note = "it was known already: not stored again, only new tags and metadata were added"
+    kept = [name for name in match.left_out if name in request.model_fields_set]
+    return f"{note}; its old {' and '.join(kept)} stayed: memory_update changes that" if kept else note
 
 
 def _warning(memory_id: str, secrets: list[FoundSecrets]) -> dict[str, str]:
