@@ -89,7 +89,7 @@ class Journal:
     def append(self, entry: dict[str, Any]) -> None:
         """Write a line. Raises ``OSError`` if that fails."""
         line = json.dumps({"at": timestamp(), **entry}, ensure_ascii=False) + "\n"
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        make_folder(self.folder)
         handle = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | NO_BLOCKING, 0o600)
         try:
             os.write(handle, line.encode(errors="replace"))
@@ -139,7 +139,7 @@ class ShownMemories:
 
     def __enter__(self) -> Self:
         with self._room():
-            os.makedirs(self.folder, mode=0o700, exist_ok=True)
+            make_folder(self.folder)
             self._handle = os.open(self.path, os.O_CREAT | os.O_RDWR | NO_BLOCKING, 0o600)
         if self.why:
             return self
@@ -236,6 +236,19 @@ def unlock(handle: int) -> None:
 
         os.lseek(handle, _BEYOND, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+
+
+def make_folder(folder: str) -> None:
+    """Create a folder and its missing parents, each with mode 0700. Raises ``OSError``.
+
+    ``os.makedirs`` gives the mode to the last alone: the root, and so the names of all projects,
+    was open to other users. ``runtime.files`` has the same for the library, and takes longer to
+    import than all of a hook.
+    """
+    if not os.path.isdir(folder):
+        make_folder(os.path.dirname(folder))
+        with contextlib.suppress(FileExistsError):  # another hook was first
+            os.mkdir(folder, 0o700)
 
 
 def sync_folder(folder: str) -> None:

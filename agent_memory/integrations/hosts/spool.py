@@ -18,6 +18,7 @@ from agent_memory.integrations.hosts.journal import (
     NO_BLOCKING,
     entry_of,
     lock,
+    make_folder,
     moment,
     shown_to,
     sync_folder,
@@ -49,7 +50,7 @@ class Spool:
     def append(self, entry: dict[str, Any]) -> None:
         """Write an entry; when this returns, it is on the disk. Raises ``OSError``."""
         line = _HALVES.sub("\ufffd", json.dumps(entry, ensure_ascii=False)).encode() + b"\n"
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        make_folder(self._folder)
         handle = self._opened(os.O_CREAT | os.O_RDWR | os.O_APPEND)
         try:
             lock(handle)

@@ -605,6 +605,25 @@ def test_the_log_is_bounded_and_says_nothing_that_was_said(root: Path, project: 
     assert len(list(journal.entries())) > 10
 
 
+@pytest.mark.parametrize("text", ["what do we know?", SAID])
+def test_a_hook_that_comes_first_makes_private_folders(
+    tmp_path: Path, project: Path, text: str
+) -> None:
+    root = tmp_path / "home" / ".amplifier" / "memory"
+    usual = os.umask(0)
+    try:
+        done = ask(root, project, text)
+    finally:
+        os.umask(usual)
+    assert (done.code, done.err) == (0, "")
+    hooks = Path(Journal(str(root / project_of(str(project)).agent_id)).folder)
+    assert hooks.is_dir()
+    folders = [hooks, *hooks.parents][: len(hooks.relative_to(tmp_path).parts)]
+    assert {folder: folder.stat().st_mode & 0o777 for folder in folders} == dict.fromkeys(
+        folders, 0o700
+    )
+
+
 def test_sessions_of_long_ago_are_forgotten(root: Path, project: Path) -> None:
     with memory_of(root, project) as memory:
         memory.store(FACT)
