@@ -1,7 +1,7 @@
 """Where something is said in a text: the sentence around a place, and its surroundings.
 
 Pure, and bounded: however long the text is, a passage is made from 1,500 characters before and
-after the place.
+after the place, unless more are asked for.
 """
 
 from __future__ import annotations
@@ -131,9 +131,11 @@ class _Line:
         self.text, self.begin = self.text[count:], self.begin + count
 
 
-def passage(text: str, start: int, end: int, *, fenced: bool = False) -> Passage:
+def passage(
+    text: str, start: int, end: int, *, fenced: bool = False, reach: int = REACH
+) -> Passage:
     """Return the sentence that contains ``text[start:end]``, and its surroundings."""
-    low, high = max(0, start - REACH), min(len(text), end + REACH)
+    low, high = max(0, start - reach), min(len(text), end + reach)
     window = text[low:high]
     begin = window.rfind("\n", 0, start - low) + 1
     stop = window.find("\n", end - low)

@@ -191,6 +191,18 @@ def test_memories_that_were_recalled_are_not_observed_again(memory: AgentMemory)
 # Limits -----------------------------------------------------------------------------------------
 
 
+def test_what_a_user_says_may_be_as_long_as_a_memory() -> None:
+    longest = ("word " * 2_000).strip() + "s"
+    assert len(longest) == 10_000
+    for content, is_cut in ((longest, False), (f"{longest}s", True)):
+        text = f"It is late. Remember that {content}"
+        scanned = scan(text, source="turn:user", session_id="s")
+        assert [it.content for it in scanned.observations] == [content] * (not is_cut)
+        assert scanned.is_cut is is_cut
+        others = scan(text, source="turn:assistant", session_id="s")
+        assert (others.observations, others.is_cut) == ([], False)
+
+
 def test_what_is_too_short_too_long_or_not_sure_enough_is_left_out() -> None:
     text = "TODO: rotate all of the keys"
     assert contents(text, min_content_length=28) == ["rotate all of the keys"]

@@ -18,6 +18,7 @@ from agent_memory.integrations.capture import cues
 from agent_memory.models.config import DEFAULT_CAPTURE_PATTERNS, MemoryCaptureConfig
 from agent_memory.models.conversation import Observation
 from agent_memory.models.fields import UNSTORABLE, validate_memory_content
+from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH
 from agent_memory.models.times import now_utc
 from agent_memory.text import passages
 from agent_memory.text.capture_words import CAPTURE_WORDS
@@ -69,15 +70,22 @@ _FROM_THE_WEB: Final = re.compile(r"web|brows|fetch|crawl|scrape|google", re.IGN
 _HOPELESS: Final = 0.2
 """A sentence whose own words give it no more confidence than this is not examined further."""
 _BY_THE_USER: Final = 0.25
+_REACH_FOR_USERS: Final = MAX_MEMORY_CONTENT_LENGTH + 1_000
+"""Characters on either side of a place that are examined for a user's long sentence: all that a
+memory may have, and the label."""
 _FROM_A_PAGE: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The observations in a text that are confident enough, and how many were not."""
+    """The observations in a text that are confident enough, and how many were not.
+
+    ``is_cut``: something that the user said is longer than a memory may be, and left out.
+    """
 
     observations: list[Observation]
     below_confidence: int = 0
+    is_cut: bool = False
 
 
 def scan(
@@ -103,10 +111,17 @@ def scan(
     chosen = config or MemoryCaptureConfig.defaults()
     observations: dict[str, Observation] = {}
     below = 0
-    for passage in _passages(text, chosen, pause):
+    is_cut = False
+    is_users = source.startswith("turn:user")
+    longest = MAX_MEMORY_CONTENT_LENGTH if is_users else passages.LONGEST_SENTENCE
+    longest = min(longest, chosen.max_content_length)
+    for passage in _passages(text, chosen, pause, is_users=is_users):
         kind, sure = cues.judge(passage)
         sure = _weighed(passage, sure, source)
         content = cues.without_label(passage.sentence)
+        if len(content) > longest:
+            is_cut |= is_users and sure >= chosen.min_confidence
+            continue
         if not _fits(passage.sentence, content, chosen):
             continue
         if sure < chosen.min_confidence:
@@ -125,9 +140,8 @@ def scan(
             )
     most = chosen.max_captures_per_output
     kept = sorted(observations.values(), key=lambda observation: -observation.confidence)[:most]
-    return Scanned(
-        [observation for observation in observations.values() if observation in kept], below
-    )
+    chosen_ones = [observation for observation in observations.values() if observation in kept]
+    return Scanned(chosen_ones, below, is_cut)
 
 
 def count_cues(text: str, config: MemoryCaptureConfig) -> int | None:
@@ -175,9 +189,13 @@ def _is_telling(word: str) -> bool:
 
 
 def _passages(
-    text: str, config: MemoryCaptureConfig, pause: Callable[[], object]
+    text: str, config: MemoryCaptureConfig, pause: Callable[[], object], *, is_users: bool
 ) -> Iterator[Passage]:
-    """Yield the passages that the patterns match, including those in texts within texts."""
+    """Yield the passages that the patterns match, including those in texts within texts.
+
+    A long run without a stop is no sentence, except in what a user said: "Remember that" counts
+    for all that follows.
+    """
     text = _cleaned(text)
     done_to = fences = fenced_to = weighed = 0
     recalled = _recalled(text)
@@ -199,7 +217,12 @@ def _passages(
             done_to = span[1]
             yield from _inner(text[span[0] : span[1]], span[2], config)
         else:
-            yield passages.passage(text, start, end, fenced=fences % 2 == 1)
+            is_fenced = fences % 2 == 1
+            passage = passages.passage(text, start, end, fenced=is_fenced)
+            if is_users and len(passage.sentence) > passages.LONGEST_SENTENCE:
+                reach = _REACH_FOR_USERS
+                passage = passages.passage(text, start, end, fenced=is_fenced, reach=reach)
+            yield passage
 
 
 def _inner(text: str, key: str, config: MemoryCaptureConfig) -> Iterator[Passage]:
@@ -342,12 +365,10 @@ def _in_address(passage: Passage) -> bool:
 
 
 def _fits(sentence: str, content: str, config: MemoryCaptureConfig) -> bool:
-    """Return whether a sentence has an allowed length, and its content can be stored.
+    """Return whether a sentence is long enough, and its content can be stored.
 
     The minimum length includes the label: "TODO: fix login" is long enough, "fix login" is not.
     Characters before the first letter do not count: of ":TODO: A:A" three letters were kept.
     """
-    longest = min(config.max_content_length, passages.LONGEST_SENTENCE)
     length = len(_BEFORE_LETTERS.sub("", sentence))
-    is_fit = length >= config.min_content_length and len(content) <= longest
-    return is_fit and validate_memory_content(content)[0]
+    return length >= config.min_content_length and validate_memory_content(content)[0]

@@ -21,12 +21,15 @@ from agent_memory.integrations.capture.writer import Counts, ObservationWriter
 from agent_memory.integrations.hosts.occasion import SUMMARY_TAG, Occasion
 from agent_memory.integrations.identity import LazyMemory
 from agent_memory.integrations.texts import searchable
+from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH
 from agent_memory.models.times import now_utc, parse_time
 from agent_memory.text.secrets import MASK
 
 _RULES: Final = MemoryCaptureConfig()
 _EMBEDDER_SECONDS: Final = 0.6
 """How long to wait for a provider; after that, keywords answer."""
+
+_TOO_LONG: Final = f"a sentence of over {MAX_MEMORY_CONTENT_LENGTH:,} characters is not kept"
 
 
 class HostMemory(LazyMemory):
@@ -102,6 +105,7 @@ class Keeper:
         counts = Counts()
         most = _RULES.max_captures_per_session
         writer = ObservationWriter(self._memory, counts, most=most, is_patient=False)
+        reasons: list[str] = []
         for text in entry["texts"]:
             scanned = scan(text, source=source, session_id=entry["session"], config=_RULES)
             for observation in scanned.observations:
@@ -109,8 +113,12 @@ class Keeper:
                     counts.add("refused")
                 else:
                     writer.keep(observation)
+            if scanned.is_cut:
+                counts.add("over_limit")
+                reasons = [_TOO_LONG]
         self.is_stuck = writer.is_stuck
-        return _counts_of(counts, is_stuck=self.is_stuck), "; ".join(writer.reasons)
+        reasons += writer.reasons
+        return _counts_of(counts, is_stuck=self.is_stuck), "; ".join(reasons)
 
     def _keep_summary(self, entry: Mapping[str, Any]) -> dict[str, int]:
         """Store the summary that a host made of a conversation, without what had been recalled."""

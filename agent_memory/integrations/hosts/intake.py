@@ -19,6 +19,7 @@ from agent_memory.integrations.hosts.spool import Spool
 _NAMES: Final = ("host", "event", "session")
 """The fields of an entry that go into the log, besides its outcome."""
 _UNREADABLE: Final = "a line captured by hooks cannot be read"
+_NOTHING: Final = "no sentence of it is one to keep"
 _CLAIM: Final = 3
 """The file descriptor by which the started process holds the claim."""
 
@@ -90,12 +91,12 @@ def _all_stored(spool: Spool, folder: str, agent_id: str, root: str | None) -> b
         def take(entry: Mapping[str, Any] | None) -> bool:
             counts, why = ({"dropped": 1}, _UNREADABLE) if entry is None else keeper.keep(entry)
             line = {name: (entry or {}).get(name, "") for name in _NAMES}
-            line |= {"outcome": "failed" if why else "kept", **counts}
-            if why:
-                line["why"] = why
-            if counts or why:
-                with contextlib.suppress(OSError):
-                    journal.append(line)
+            outcome = "failed" if why else "kept" if counts else "nothing"
+            line |= {"outcome": outcome, **counts}
+            if why or not counts:
+                line["why"] = why or _NOTHING
+            with contextlib.suppress(OSError):
+                journal.append(line)
             return not keeper.is_stuck
 
         return spool.hand_out(take)

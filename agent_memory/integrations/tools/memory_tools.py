@@ -413,7 +413,9 @@ def _note_on_known(match: Duplicate, request: StoreArguments) -> str:
     """Say what became of a text that is known: a model took its new category for stored."""
     note = "it was known already: not stored again, only new tags and metadata were added"
     kept = [name for name in match.left_out if name in request.model_fields_set]
-    return f"{note}; its old {' and '.join(kept)} stayed: memory_update changes that" if kept else note
+    return (
+        f"{note}; its old {' and '.join(kept)} stayed: memory_update changes that" if kept else note
+    )
 
 
 def _warning(memory_id: str, secrets: list[FoundSecrets]) -> dict[str, str]:

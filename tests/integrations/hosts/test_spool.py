@@ -283,6 +283,28 @@ def test_what_another_version_wrote_is_told_as_dropped(root: Path, folder: str) 
     assert sum(entry.get("dropped", 0) for entry in Journal(folder).entries()) == 1
 
 
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        (FACT, {"outcome": "kept", "captured": 1}),
+        (f"Remember that {'long words here ' * 300}", {"outcome": "kept", "captured": 1}),
+        (f"Remember that {'long words here ' * 900}", {"outcome": "failed", "dropped": 1}),
+        ("Should we remember this?", {"outcome": "nothing"}),
+    ],
+    ids=["short", "long", "too long", "nothing"],
+)
+def test_what_became_of_each_text_is_in_the_log(
+    root: Path, folder: str, text: str, outcome: dict[str, Any]
+) -> None:
+    ask(root, text)
+    (entry,) = [each for each in Journal(folder).entries() if "noted" not in each]
+    assert outcome.items() <= entry.items()
+    assert ("10,000 characters" in entry.get("why", "")) == ("dropped" in outcome)
+    assert ("no sentence" in entry.get("why", "")) == (outcome["outcome"] == "nothing")
+    kept = contents(root)
+    assert kept == [text.removeprefix("Remember that ").strip()] * outcome.get("captured", 0)
+
+
 def test_only_one_process_is_at_it(
     root: Path, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
