@@ -10,7 +10,7 @@ import click
 
 from agent_memory.cli.options import FILE, Moment, Session, as_of_option, json_option
 from agent_memory.cli.render import emit
-from agent_memory.cli.streams import place_to_write
+from agent_memory.cli.streams import place_to_write, refuse_json_beside_export
 from agent_memory.cli.tables import table
 from agent_memory.models.graph import EdgeView, EntityView, GraphPath, Neighbourhood
 
@@ -211,8 +211,7 @@ def export(
     Example:
       agent-memory --agent bob graph export --format json --output graph.json
     """
-    if output == "-" and session.json:
-        raise click.UsageError("give --output PATH")
+    refuse_json_beside_export(session, output)
     with session.open() as memory, place_to_write(output) as place:
         done = memory.graph.export(
             place, format=format_, user_id=user_id, as_of=as_of, overwrite=overwrite

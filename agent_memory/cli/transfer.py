@@ -15,7 +15,7 @@ from agent_memory import AgentMemory, ImportReport, ValidationError
 from agent_memory.cli.options import FILE, Session, as_of_option, json_option
 from agent_memory.cli.render import emit, progress_bar
 from agent_memory.cli.reports import count_text, import_text
-from agent_memory.cli.streams import place_to_write, stdin_bytes
+from agent_memory.cli.streams import place_to_write, refuse_json_beside_export, stdin_bytes
 from agent_memory.cli.tables import safe
 from agent_memory.formats import registry
 from agent_memory.formats.registry import FORMATS, PEERS, Format
@@ -73,10 +73,7 @@ def export(
     to_stdout = output == "-"
     if to_stdout and registry.codec(name).is_folder:
         raise click.UsageError(f"{name} is a folder: give --output PATH")
-    if to_stdout and session.json:
-        raise click.UsageError(
-            f"--{session.printed_by} and an export to stdout exclude each other: give --output PATH"
-        )
+    refuse_json_beside_export(session, output)
     with session.open() as memory, place_to_write(output) as place:
         done = memory.export(place, format=name, overwrite=force, **options)
         archived = memory.count(filters={"archived": True})

@@ -144,7 +144,9 @@ def test_the_graph_is_exported_for_other_programs(filled: Program, tmp_path: Pat
     assert [it["name"] for it in told["entities"]] == ["USER_ID", "tea"]
     assert told["relationships"][0]["metadata"]["user_id"] == "u1"
     assert filled("export", "--output", "-").out == place.read_text(encoding="utf-8")
-    assert filled("export", "--output", "-", "--json").code == ExitCode.USAGE
+    both = filled("export", "--output", "-", "--json")
+    assert both.code == ExitCode.USAGE
+    assert "--json and an export to stdout exclude each other: give --output PATH" in both.err
     assert not Path("-").exists()
     for name in ("--force", "--overwrite"):
         assert filled("export", "--output", str(place), name).code == ExitCode.OK
