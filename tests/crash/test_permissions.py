@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from places import NOBODY, finished
@@ -300,6 +302,23 @@ def test_an_import_names_a_folder_of_memories_that_others_may_read(
         memory.export(copy)
         copy.chmod(0o644)
         assert not any("others may" in note for note in memory.import_(copy).notes)
+
+
+@pytest.mark.parametrize("command", ["import", "restore"])
+@pytest.mark.parametrize("owner", ["bob", "eve"])
+def test_the_file_that_an_import_or_restore_reads_keeps_its_mode(
+    root: Path, tmp_path: Path, cli: Callable[..., Any], command: str, owner: str
+) -> None:
+    source = tmp_path / "o.db"
+    with AgentMemory(owner, root=tmp_path / "elsewhere") as memory:
+        memory.store("Deploys need two approvals")
+        memory.backup(source)
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("Prefer tea")
+    source.chmod(0o644)
+    done = cli("--agent", "bob", command, str(source), *["--yes"] * (command == "restore"))
+    assert (done.code == 0) == (command == "import" or owner == "bob"), done.err
+    assert mode_of(source) == 0o644
 
 
 # A root of somebody else --------------------------------------------------------------------------

@@ -83,7 +83,8 @@ def open_connection(
         create_private_file(path)
     refuse_unfit_file(path)
     _look_before_opening(path, refuse_version)
-    tighten_rights(path)
+    if not read_only:  # what is only read may be somebody else's: what `import` names
+        tighten_rights(path)
     try:
         return _open(settings)
     except journal_mode.LogInUse:
