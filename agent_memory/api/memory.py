@@ -50,14 +50,16 @@ def has_memories(agent_id: str, root: str | os.PathLike[str] | None = None) -> b
 def _summary(agent_id: str, address: Address) -> AgentSummary:
     file = address if isinstance(address, Path) else None
     summary = AgentSummary(agent_id=agent_id, path=str(address), storage_size_mb=0.0)
-    if file is not None and not is_there(file):
-        return summary.model_copy(update={"problem": import_advice(file)})
     try:
+        if file is not None and not is_there(file):
+            return summary.model_copy(update={"problem": import_advice(file)})
         store = Store(address, agent_id=agent_id, clock=now_utc, create=False, read_only=True)
         with contextlib.closing(store):
             info = store.info()
     except AgentMemoryError as error:
-        size = 0.0 if file is None else round(file.stat().st_size / 1e6, 3)
+        size = 0.0
+        with contextlib.suppress(OSError):  # its folder may not be entered
+            size = 0.0 if file is None else round(file.stat().st_size / 1e6, 3)
         return summary.model_copy(update={"storage_size_mb": size, "problem": str(error)})
     places = () if file is None else (file, file.parent)
     return AgentSummary(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import stat
 from pathlib import Path
 from typing import Final
 
@@ -156,8 +157,8 @@ def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, P
     """Return the agents under a root and their files, by name. A missing root has none.
 
     For an agent that has only documented memories (``import_advice``) the file does not exist yet.
-    Agents of other users, whose folders may not be entered, are left out. Raises
-    ``StorageUnavailable`` if the root itself may not be read.
+    Agents of other users, whose folders may not be entered, are left out; one of this user is not.
+    Raises ``StorageUnavailable`` if the root itself may not be read.
     """
     directory = memory_root(root)
     try:
@@ -175,7 +176,19 @@ def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, P
 
 def _has_memories(folder: Path) -> bool:
     # Path.is_file raises if the folder is inaccessible.
-    return any(os.path.isfile(folder / name) for name in (VECTOR_DB_FILENAME, SCRATCHPAD_FILENAME))  # noqa: PTH113
+    if any(os.path.isfile(folder / name) for name in (VECTOR_DB_FILENAME, SCRATCHPAD_FILENAME)):  # noqa: PTH113
+        return True
+    return os.name == "posix" and _is_closed_to_its_owner(folder)
+
+
+def _is_closed_to_its_owner(folder: Path) -> bool:
+    """Return whether a folder is this user's and may not be entered, so that nobody can tell."""
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
+    return is_own and not os.access(folder, os.X_OK)
 
 
 def import_advice(path: Address) -> str | None:

@@ -358,6 +358,35 @@ for verb, root in ((opens, closed), (reads, closed), (list_agents, closed),
 
 
 @pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root becomes another")
+@pytest.mark.parametrize("mode", [0o000, 0o600])
+def test_an_agent_whose_folder_its_user_closed_is_listed_with_that_problem(
+    public_folder: Path, tmp_path: Path, mode: int
+) -> None:
+    for name in ("bob", "eve"):
+        with AgentMemory(name, root=public_folder) as memory:
+            memory.store("Deploys need two approvals")
+    os.chown(public_folder / "bob", NOBODY, NOBODY)
+    (public_folder / "bob").chmod(mode)
+    (line,) = finished(_LISTS_AS_NOBODY, public_folder, tmp_path).splitlines()
+    name, problem = line.split(" ", 1)
+    assert name == "bob"
+    assert f"{public_folder}/bob/memories.db cannot be inspected" in problem
+
+
+_LISTS_AS_NOBODY = """
+import os, sys
+from agent_memory import AgentMemory
+place, warm = sys.argv[1:]
+with AgentMemory("warm", root=warm) as memory:
+    memory.store("loads what is loaded late: it may lie where only root can read")
+AgentMemory.agents(warm)
+os.setgid(65534); os.setuid(65534)
+for agent in AgentMemory.agents(place):
+    print(agent.agent_id, agent.problem)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix" or os.getuid() != 0, reason="only root becomes another")
 def test_an_agent_of_somebody_else_is_neither_absent_nor_a_fault_of_ours(
     public_folder: Path, tmp_path: Path
 ) -> None:
