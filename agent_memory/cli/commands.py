@@ -181,7 +181,7 @@ def _nearest(word: str) -> str | None:
     "--db",
     metavar="FILE",
     type=FILE,
-    help="A memory file at any path, instead of --root and --agent.",
+    help="A memory file at any path, instead of --root; with --agent, that agent's.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(

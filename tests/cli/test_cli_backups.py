@@ -55,6 +55,13 @@ def test_backups_are_listed_with_what_they_were_made_before(
     assert [line.split()[2] for line in lines[1:]] == ["erase", "import", "-"]
 
 
+def test_a_folder_that_does_not_exist_is_named(cli: Cli, backup: Path, tmp_path: Path) -> None:
+    made = cli("backup", str(tmp_path / "safe" / "bob.db"))
+    words = f"Error: destination: there is no directory '{tmp_path}/safe'\n"
+    assert (made.code, made.err) == (4, words)
+    assert contents(backup.parents[2]) == AFTER
+
+
 def test_without_backups_it_says_so(cli: Cli, root: Path) -> None:
     AgentMemory("bob", root=root).close()
     assert cli("backups").out == "no backups\n"

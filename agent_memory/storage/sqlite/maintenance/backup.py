@@ -166,7 +166,8 @@ def _refuse_destination(destination: Path) -> None:
     if destination.is_dir():
         raise ValidationError.of("destination", "is a directory: name a file", str(destination))
     if not destination.parent.is_dir():
-        raise ValidationError.of("destination", "its directory does not exist", str(destination))
+        message = f"there is no directory {str(destination.parent)!r:.300}"
+        raise ValidationError.of("destination", message, str(destination))
 
 
 def _named(unfinished: Path, source: Path, reason: str | None, now: datetime) -> Path:
