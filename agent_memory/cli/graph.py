@@ -211,7 +211,7 @@ def export(
     Example:
       agent-memory --agent bob graph export --format json --output graph.json
     """
-    refuse_json_beside_export(session, output)
+    refuse_json_beside_export(output, session.printed_as, session.printed_by)
     with session.open() as memory, place_to_write(output) as place:
         done = memory.graph.export(
             place, format=format_, user_id=user_id, as_of=as_of, overwrite=overwrite

@@ -12,14 +12,11 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import click
 
 from agent_memory import ValidationError
-
-if TYPE_CHECKING:
-    from agent_memory.cli.options import Session
 
 _MODES: Final = {"stdin": "r", "stdout": "w", "stderr": "w"}
 _CLOSED: Final[set[str]] = set()
@@ -121,11 +118,11 @@ def stdin_text(field: str) -> str:
         raise ValidationError.of(field, f"stdin is not UTF-8: {error}", "-") from error
 
 
-def refuse_json_beside_export(session: Session, output: str) -> None:
+def refuse_json_beside_export(output: str, printed_as: str | None, printed_by: str) -> None:
     """Raise ``UsageError`` if stdout would get both an export and the result as JSON."""
-    if output == "-" and session.json:
+    if output == "-" and printed_as == "json":
         raise click.UsageError(
-            f"--{session.printed_by} and an export to stdout exclude each other: give --output PATH"
+            f"--{printed_by} and an export to stdout exclude each other: give --output PATH"
         )
 
 

@@ -73,7 +73,7 @@ def export(
     to_stdout = output == "-"
     if to_stdout and registry.codec(name).is_folder:
         raise click.UsageError(f"{name} is a folder: give --output PATH")
-    refuse_json_beside_export(session, output)
+    refuse_json_beside_export(output, session.printed_as, session.printed_by)
     with session.open() as memory, place_to_write(output) as place:
         done = memory.export(place, format=name, overwrite=force, **options)
         archived = memory.count(filters={"archived": True})
