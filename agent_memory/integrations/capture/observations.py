@@ -73,6 +73,8 @@ _BY_THE_USER: Final = 0.25
 _REACH_FOR_USERS: Final = MAX_MEMORY_CONTENT_LENGTH + 1_000
 """Characters on either side of a place that are examined for a user's long sentence: all that a
 memory may have, and the label."""
+_MOST_LONG: Final = 20
+"""Long sentences of one text that are looked at: 2,000 of them took half a minute."""
 _FROM_A_PAGE: Final = 0.5
 
 
@@ -197,7 +199,7 @@ def _passages(
     for all that follows.
     """
     text = _cleaned(text)
-    done_to = fences = fenced_to = weighed = 0
+    done_to = fences = fenced_to = weighed = long_ones = 0
     recalled = _recalled(text)
     seen: set[tuple[str, str]] = set()
     for start, end in islice(_places(text, config), MOST_SPOTS):
@@ -220,6 +222,9 @@ def _passages(
             is_fenced = fences % 2 == 1
             passage = passages.passage(text, start, end, fenced=is_fenced)
             if is_users and len(passage.sentence) > passages.LONGEST_SENTENCE:
+                long_ones += 1
+                if long_ones > _MOST_LONG:
+                    continue
                 reach = _REACH_FOR_USERS
                 passage = passages.passage(text, start, end, fenced=is_fenced, reach=reach)
             yield passage
