@@ -201,6 +201,16 @@ def nothing_uses_another_sqlite(modules: Modules) -> list[str]:
     return used(modules, modules, lambda target: target.partition(".")[0] in OTHER_SQLITES)
 
 
+def no_property_has_a_lock(modules: Modules) -> list[str]:
+    """Until Python 3.12 a forked child may wait for ever for that of ``cached_property``."""
+    return [
+        f"{name} imports {one.target}.cached_property"
+        for name, module in modules.items()
+        for one in module.imports
+        if "cached_property" in one.names
+    ]
+
+
 def what_is_pure_knows_no_file(modules: Modules) -> list[str]:
     def is_wrong(target: str) -> bool:
         if is_ours(target):
@@ -385,6 +395,7 @@ RULES: list[Callable[[Modules], list[str]]] = [
     nothing_imports_itself_through_others,
     only_the_connection_knows_the_driver,
     nothing_uses_another_sqlite,
+    no_property_has_a_lock,
     what_is_pure_knows_no_file,
     no_transaction_waits_for_an_embedder,
     what_is_above_the_seam_knows_no_engine,
@@ -501,6 +512,13 @@ PLANTED: dict[Callable[[Modules], list[str]], list[tuple[str, str, str]]] = {
         ("cli", "from sqlite3 import dbapi2", "imports sqlite3"),
         ("text.dates", "__import__('sqlite3')", "imports sqlite3"),
         ("services.store", "import importlib as i\ni.import_module('sqlite3')", "imports sqlite3"),
+    ],
+    no_property_has_a_lock: [
+        (
+            "services.store",
+            "from functools import cached_property",
+            "imports functools.cached_property",
+        ),
     ],
     what_is_pure_knows_no_file: [
         ("services.search.ranking", "from @.runtime import files", "imports @.runtime.files"),

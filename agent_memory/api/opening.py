@@ -7,7 +7,6 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Self, TypedDict, TypeVar, Unpack
 
@@ -29,6 +28,7 @@ from agent_memory.models.times import now_utc, to_utc
 from agent_memory.runtime import paths
 from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.files import is_there, tighten_folder
+from agent_memory.runtime.lazy_parts import lazy_property
 from agent_memory.services.embedding.auto_migration import AutoMigration
 from agent_memory.services.embedding.choice import settings_of
 from agent_memory.services.embedding.service import EmbeddingService
@@ -217,7 +217,7 @@ class OpenMemory(WithCheckedFlags):
             elif self._is_closed:  # no look at the file, which may be away for a moment
                 raise StorageClosed(f"{self._address} is closed: open the memory again")
 
-    @cached_property
+    @lazy_property
     def graph(self) -> MemoryGraph:
         """The entities that the memories mention, how they are related, and when."""
         from agent_memory.api.graph import MemoryGraph  # noqa: PLC0415 - made when it is first used

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from agent_memory.api.arguments import check_ids, check_items
@@ -30,6 +29,7 @@ from agent_memory.models.retention import Undone
 from agent_memory.models.scratchpad import Promotion, Scratchpad
 from agent_memory.models.search import SearchFilters, SearchResults
 from agent_memory.models.session import SessionContext, SessionScope
+from agent_memory.runtime.lazy_parts import lazy_property
 
 if TYPE_CHECKING:
     from agent_memory.api.verbs import MemoryVerbs
@@ -89,7 +89,7 @@ class SessionMemory(WithCheckedFlags):
         """The session that new memories are labelled with: the run, else the memory's own."""
         return self.scope.run_id or self._memory.session_id
 
-    @cached_property
+    @lazy_property
     def id_prefix(self) -> str:
         """How ids given to ``store`` must begin, so that no other session can have stored them."""
         name = f"{self.scope.user_id}\n{self._run_id or ''}"

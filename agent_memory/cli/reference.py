@@ -8,7 +8,6 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import pairwise
 from pprint import pformat
 from types import UnionType
@@ -137,7 +136,7 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
     for base in reversed(_own(kind)):
         members |= vars(base)
     for name, member in members.items():
-        is_told = inspect.isroutine(member) or isinstance(member, (property, cached_property))
+        is_told = inspect.isroutine(member) or isinstance(member, property)
         if is_told and member.__doc__ and not name.startswith("_"):
             yield name, member
 

@@ -10,7 +10,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
 from agent_memory.errors import ValidationError
@@ -35,6 +34,7 @@ from agent_memory.models.protocols import LanguageModel
 from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.search import SearchFilters
 from agent_memory.models.times import parse_time
+from agent_memory.runtime.lazy_parts import lazy_property
 from agent_memory.runtime.logs import logger
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_request_to_forget
@@ -223,11 +223,11 @@ class ExtractionPipeline:
             )
         return compared
 
-    @cached_property
+    @lazy_property
     def _scope(self) -> SearchFilters:
         return SearchFilters(user_id=self._request.user_id, run_id=self._request.run_id)
 
-    @cached_property
+    @lazy_property
     def _newest(self) -> list[Memory]:
         return self._port.list_recent(self._scope, _LOOKED_AT)
 

@@ -1,7 +1,6 @@
 """Decisions about memories: ready to be applied, applied, or under review."""
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 from pydantic import Field, PrivateAttr, computed_field, model_validator
@@ -90,7 +89,7 @@ class Review(Record, frozen=True):
 
     # Both texts are read for it, which takes 3 ms: of 5,000 reviews only those shown need it.
     @computed_field  # type: ignore[prop-decorator]
-    @cached_property
+    @property
     def remaining(self) -> str | None:
         """What approving leaves of the memory: "" if it is contradicted as a whole.
 
@@ -98,6 +97,13 @@ class Review(Record, frozen=True):
         can be dismissed, but not approved. A review that is built from JSON says what that says;
         ``None`` if it says nothing.
         """
+        kept = vars(self)
+        if "remaining" not in kept:
+            kept["remaining"] = self._computed_remaining()
+        remaining: str | None = kept["remaining"]
+        return remaining
+
+    def _computed_remaining(self) -> str | None:
         if self._remainder is None:
             return None
         return "" if self._newer is None else self._remainder(self.content, self._newer)

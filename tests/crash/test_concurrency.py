@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from embedding_server import WordEmbedder
 from places import forked
 
 from agent_memory import AgentMemory, Embedder
+from agent_memory.runtime.lazy_parts import lazy_property
 from agent_memory.runtime.logs import logger
 
 _READS_TWICE = """
@@ -146,6 +148,56 @@ def test_after_fork_parent_and_child_both_go_on(root: Path, *, in_transaction_th
         assert codes == [0] * 5
         assert memory.count(filters={"category": "insight"}) == 100
         assert memory.check().problems == []
+
+
+class _Slow:
+    def __init__(self) -> None:
+        self.computing, self.may_end = threading.Event(), threading.Event()
+
+    @lazy_property
+    def part(self) -> object:
+        self.computing.set()
+        assert self.may_end.wait(30)
+        return object()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_forked_while_a_lazy_part_is_made_can_make_its_own() -> None:
+    """On Python 3.11 ``add`` in the child waited for ever for the lock of ``cached_property``."""
+    ours, childs = _Slow(), _Slow()
+    thread = threading.Thread(target=lambda: ours.part)
+    thread.start()
+    assert ours.computing.wait(30)
+    childs.may_end.set()
+
+    def make() -> None:
+        signal.alarm(20)  # a child that waits for ever is killed
+        assert childs.part is childs.part
+
+    child = forked(make)
+    ours.may_end.set()
+    thread.join(30)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_threads_that_make_a_lazy_part_at_once_get_the_same() -> None:
+    together = threading.Barrier(4)
+    parts: list[object] = []
+
+    class Slow:
+        @lazy_property
+        def part(self) -> object:
+            together.wait(30)  # all four are computing
+            return object()
+
+    slow = Slow()
+    threads = [threading.Thread(target=lambda: parts.append(slow.part)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(parts) == 4
+    assert len(set(map(id, parts))) == 1
 
 
 def _child_stores(memory: AgentMemory) -> None:

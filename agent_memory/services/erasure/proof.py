@@ -9,11 +9,12 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agent_memory.runtime.files import translated_errors
+from agent_memory.runtime.lazy_parts import lazy_property
 from agent_memory.services.erasure.byte_search import READ_LENGTH, Chunks, Pieces, finder
 from agent_memory.storage.change_records import ErasedText
 from agent_memory.storage.engine import Engine
@@ -88,7 +89,7 @@ class Proof:
         with translated_errors(path):
             self.bytes += path.stat().st_size
 
-    @cached_property
+    @lazy_property
     def _contents(self) -> Pieces:
         texts = (form for text in self._erased.contents for form in _forms(text))
         return Pieces(text for text in texts if len(text) >= _SHORTEST)

@@ -8,13 +8,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from functools import cached_property
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from agent_memory.errors import StorageLocked
 from agent_memory.models.times import format_time
 from agent_memory.runtime.files import beside, locked
-from agent_memory.runtime.lazy_parts import parts_made_of
+from agent_memory.runtime.lazy_parts import lazy_property, parts_made_of
 from agent_memory.storage.engine import Capability
 from agent_memory.storage.sql.recalls import RecallTable
 from agent_memory.storage.sql.scratchpad import ScratchpadTable
@@ -84,7 +83,7 @@ class SQLiteEngine:
         self.fingerprints = FingerprintTable(database)
         self.keywords = KeywordIndex(database)
 
-    @cached_property
+    @lazy_property
     def event_log(self) -> EventFile:
         from agent_memory.runtime.event_log import EventFile  # noqa: PLC0415 - only for events
 

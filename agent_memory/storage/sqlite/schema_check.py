@@ -9,9 +9,9 @@ views do no harm: nothing of ours uses them.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
+from agent_memory.runtime.lazy_parts import lazy_property
 from agent_memory.storage.sqlite.connection import (
     IRREPLACEABLE,
     SELECT_CODE,
@@ -110,7 +110,7 @@ class ShippedSchema:
             if verb == "CREATE":
                 self._places[name] = (kind.lower(), event.start())
 
-    @cached_property
+    @lazy_property
     def objects(self) -> tuple[Row, ...]:
         """The type, name and SQL of each object, including indexes.
 
