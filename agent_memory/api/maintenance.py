@@ -33,7 +33,8 @@ class MaintenanceVerbs(OpenMemory):
     def migration_plan(self, *, embedder: EmbedderSpec = "auto") -> MigrationPlan:
         """Describe what a migration to an embedder's model would take, without changing anything.
 
-        Raises ``ConfigurationError`` if there is no such embedder.
+        Raises ``ConfigurationError`` if there is no such embedder, and ``EmbeddingError`` if it
+        must ask a service for its model or dimensions, and that fails.
         """
         self._refuse_unshared()
         return self._auto_migration.plan(embedder)

@@ -8,7 +8,12 @@ import time
 from typing import Final
 
 from agent_memory.embeddings.registry import EmbedderSpec
-from agent_memory.errors import AgentMemoryError, ConfigurationError
+from agent_memory.errors import (
+    AgentMemoryError,
+    ConfigurationError,
+    EmbeddingError,
+    MigrationError,
+)
 from agent_memory.models.agent import AgentConfig
 from agent_memory.models.config import MemoryToolConfig
 from agent_memory.models.embedding import MigrationPlan, MigrationProgress
@@ -49,8 +54,12 @@ class AutoMigration:
     def migrate(self, spec: EmbedderSpec, *, report: Progress | None = None) -> MigrationProgress:
         """Migrate now, and return how it went."""
         self._store.refuse_read_only()
-        embedder = self._embedding.embedder_for_migration(spec)
-        plan = plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
+        try:  # an embedder may have to ask its service for the model's name or dimensions
+            embedder = self._embedding.embedder_for_migration(spec)
+            plan = plan_of(self._store, embedder, batch_size=self._config.migration_batch_size)
+        except EmbeddingError as error:
+            message = f"the migration has not begun: {error}. Run migrate again to try once more"
+            raise MigrationError(message) from error
         migration = VectorMigration(
             self._store, embedder, plan, should_stop=self._is_stopping.is_set
         )

@@ -17,6 +17,7 @@ from embedding_server import DIMENSIONS, EmbeddingServer
 from agent_memory import (
     AgentMemory,
     ConfigurationError,
+    EmbeddingError,
     MigrationError,
     MigrationProgress,
     OpenAIEmbedder,
@@ -339,6 +340,22 @@ class Moody:
 def test_an_embedder_that_answers_differently_each_time_is_refused(full: AgentMemory) -> None:
     with pytest.raises(MigrationError):
         full.migrate(embedder=Moody())
+    assert full.info().storage_backend == "file"
+
+
+class Unreachable(Moody):
+    """An embedder that asks its service how long vectors are."""
+
+    @property
+    def dimensions(self) -> int:  # type: ignore[override]
+        raise TimeoutError("no answer")
+
+
+def test_an_embedder_that_cannot_say_its_dimensions_stops_the_move(full: AgentMemory) -> None:
+    with pytest.raises(EmbeddingError, match="no answer"):
+        full.migration_plan(embedder=Unreachable())
+    with pytest.raises(MigrationError, match=r"has not begun: .*no answer"):
+        full.migrate(embedder=Unreachable())
     assert full.info().storage_backend == "file"
 
 
