@@ -161,6 +161,7 @@ class EmbeddingService:
         """
         if (self._spec is None and self._embedder is None) or self._is_resting():
             return
+        state: VectorState | None = None
         try:
             state = self._vectors.state()
             if state.active is None or not state.is_behind:
@@ -174,7 +175,9 @@ class EmbeddingService:
                     if not (done and state.is_behind) or state.active is None:
                         return
         except (EmbeddingError, ConfigurationError, StorageError) as error:
-            logger().warning("embedding postponed: %s", error)
+            # A memory that was closed meanwhile, or is busy, may have no vectors at all.
+            if state is not None or self._embedder is not None:
+                logger().warning("embedding postponed: %s", error)
 
     def catch_up(self, *, progress: Callable[[int, int], None] | None = None) -> int:
         """Embed all pending memories, and return how many there were.

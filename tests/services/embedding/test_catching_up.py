@@ -6,6 +6,7 @@ a vector can find an answer.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -355,6 +356,36 @@ def test_a_store_succeeds_while_the_provider_is_down_and_waits(
     assert found(memory, "baum") == ["tree"]
     assert memory.embed() == 0
     assert server.texts.count("tree") == 1
+
+
+class Closing(logging.Handler):
+    """Closes a memory once it has stored something that looks like a secret."""
+
+    def __init__(self, memory: AgentMemory) -> None:
+        super().__init__()
+        self.memory = memory
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "contain a secret" in record.getMessage():
+            self.memory.close()
+
+
+@pytest.mark.parametrize("has_vectors", [True, False])
+def test_only_a_memory_with_vectors_says_that_embedding_is_postponed(
+    root: Path, server: EmbeddingServer, caplog: pytest.LogCaptureFixture, *, has_vectors: bool
+) -> None:
+    memory = AgentMemory("closed", root=root, embedder=embedder(server))
+    if has_vectors:
+        memory.migrate()
+    log, handler = logging.getLogger("agent_memory"), Closing(memory)
+    log.addHandler(handler)
+    try:
+        memory.store("the password: hunter2-Sesame-77", on_secret="warn")
+    finally:
+        log.removeHandler(handler)
+    assert ("embedding postponed" in caplog.text) is has_vectors
+    with AgentMemory("closed", root=root, embedder=None) as again:
+        assert again.count() == 1
 
 
 def test_catching_up_tells_its_progress(memory: AgentMemory, server: EmbeddingServer) -> None:
