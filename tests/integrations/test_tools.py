@@ -15,7 +15,7 @@ from conftest import Clock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_memory import AgentMemory
+from agent_memory import AgentMemory, ValidationError
 from agent_memory.integrations.identity import LazyMemory
 from agent_memory.integrations.tools import DATA_NOTICE, TOOLS, MemoryTools
 
@@ -84,6 +84,12 @@ def test_each_api_gets_its_own_shape() -> None:
     assert [it["function"]["name"] for it in openai] == NAMES
     assert {it["type"] for it in openai} == {"function"}
     assert [it["function"]["parameters"] for it in openai] == [it["input_schema"] for it in plain]
+
+
+@pytest.mark.parametrize("style", ["gemini", "OpenAI", None, []])
+def test_an_unknown_style_is_refused_by_name(style: Any) -> None:
+    with pytest.raises(ValidationError, match="openai, openai-responses, anthropic, plain"):
+        MemoryTools.definitions(style)
 
 
 def test_the_documented_arguments_are_there() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
+from agent_memory.errors import ValidationError
 from agent_memory.integrations.tools.arguments import (
     AddArguments,
     Arguments,
@@ -137,6 +138,8 @@ TOOLS: Final = (
 
 def describe(style: Style) -> list[dict[str, Any]]:
     """Return the tools in the form that a model's API expects: see ``MemoryTools.definitions``."""
+    if style not in get_args(Style):
+        raise ValidationError.of("style", f"must be one of {', '.join(get_args(Style))}", style)
     schema = "parameters" if style in ("openai", "openai-responses") else "input_schema"
     tools = [
         {"name": tool.name, "description": tool.description, schema: tool.input_schema}

@@ -120,7 +120,7 @@ class MemoryTools:
 
         ``openai`` is that of chat completions, ``openai-responses`` the flat one of the Responses
         API, ``anthropic`` that of the Messages API; ``plain`` has ``name``, ``description`` and
-        ``input_schema``, like the latter.
+        ``input_schema``, like the latter. Raises ``ValidationError`` for any other style.
         """
         return describe(style)
 
