@@ -295,6 +295,8 @@ class OpenMemory(WithCheckedFlags):
         now = self._clock()
         if not isinstance(now, datetime):
             raise ConfigurationError(f"the clock must return a datetime, not {now!r:.80}")
+        if now.tzinfo is None:  # `datetime.now` would be taken for UTC, hours off
+            raise ConfigurationError("the clock must return an aware time, as datetime.now(UTC) is")
         try:
             return to_utc(now)
         except ValueError as error:

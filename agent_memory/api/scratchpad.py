@@ -74,7 +74,8 @@ class ScratchpadVerbs(OpenMemory):
         line with its source, between marks that no memory can contain, and introduced as recalled
         data rather than instructions: see ``render_memories``. ``count_tokens`` counts the tokens
         of a text; without it, they are estimated as a quarter of the UTF-8 bytes. The text is empty
-        if the scratchpad is, or if nothing fits.
+        if the scratchpad is, or if nothing fits. Raises ``ValidationError`` if the budget or a
+        count of tokens is no number of at least 0.
         """
         return self._context_of(None, token_budget, config=config, count_tokens=count_tokens)
 

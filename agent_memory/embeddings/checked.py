@@ -194,8 +194,9 @@ class CheckedEmbedder:
         return [by_key[key][:] for key in keys]
 
     def _embed_batch(self, texts: list[str], embed: Embed) -> list[array[float]]:
-        # A list, because the answer may be a generator, which fails only when it is consumed.
-        rows = self._ask(lambda: list(embed(texts)))
+        # A list, because the answer may be a generator, which fails only when it is consumed. A
+        # copy of the texts, because an embedder may empty its own: a store raised after its commit.
+        rows = self._ask(lambda: list(embed(list(texts))))
         if len(rows) != len(texts):
             raise self._unfit(f"{len(rows)} vectors for {len(texts)} texts")
         try:

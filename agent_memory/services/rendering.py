@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
+from agent_memory.errors import ValidationError, shortened
 from agent_memory.models.excerpt import MemoryExcerpt
 from agent_memory.text.counts import counted
 from agent_memory.text.digest import sha256_hex
@@ -82,7 +83,7 @@ def render_memories(
     ``config``), the next ones are tried. Tokens are counted by ``count_tokens``, else estimated. A
     memory of an agent other than ``agent_id`` has its agent's name before its id. Without memories,
     the text is empty. The text is for a model to read: programs should use the memories themselves,
-    which are not changed.
+    which are not changed. Raises ``ValidationError`` if a count is no number of at least 0.
 
     >>> from agent_memory import Memory
     >>> memory = Memory(id="mem-1", agent_id="bob", content="Prefer tea", category="note",
@@ -127,7 +128,7 @@ def _rendered(
     agent_id: str | None,
     count_tokens: "CountTokens | None",
 ) -> "tuple[str, list[ShownMemory]]":
-    count = count_tokens or estimate_tokens
+    count = estimate_tokens if count_tokens is None else _checked(count_tokens)
     chosen: list[str] = []
     shown: list[ShownMemory] = []
     # The numbers in the heading grow by some digits while entries are added.
@@ -148,6 +149,26 @@ def _rendered(
         # Some tokenizers count more tokens for the whole than for the lines.
         del chosen[-1], shown[-1]
     return "", []
+
+
+def _checked(count_tokens: CountTokens) -> CountTokens:
+    """Return a function that refuses what is no count: a negative one lifted every budget."""
+    if not callable(count_tokens):
+        message = "must be a function that counts the tokens of a text"
+        raise ValidationError.of("count_tokens", message, count_tokens)
+
+    def checked(text: str) -> int:
+        tokens = count_tokens(text)
+        try:
+            is_count = tokens >= 0
+        except TypeError:
+            is_count = False
+        if not is_count:
+            message = f"must return a number of tokens, not {shortened(tokens)}"
+            raise ValidationError.of("count_tokens", message, tokens)
+        return tokens
+
+    return checked
 
 
 def _counted(lines: list[str], title: str, count: CountTokens) -> str:

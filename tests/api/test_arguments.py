@@ -22,6 +22,7 @@ from agent_memory import (
     SessionGraph,
     SessionMemory,
     ValidationError,
+    render_memories,
 )
 
 Call = Callable[[AgentMemory, Any], object]
@@ -136,6 +137,18 @@ CALLS: dict[str, tuple[str, list[Any], Call]] = {
         [None, 5, "x", {}],
         lambda m, it: of_ann(m).store_many(it),
     ),
+    "decide": ("approve", [None, 5, "12", {}], lambda m, it: m.decide(approve=it)),
+    "decide, dismiss": ("dismiss", [None, 5, "12"], lambda m, it: m.decide(dismiss=it)),
+    "context": (
+        "count_tokens",
+        ["x", 5, lambda _: None, lambda _: "7", lambda _: -1, lambda _: float("nan")],
+        lambda m, it: m.context(count_tokens=it),
+    ),
+    "render_memories": (
+        "count_tokens",
+        [5, lambda _: None, lambda _: -1],
+        lambda m, it: render_memories(m.list_recent(), count_tokens=it),
+    ),
     "add_entity": ("aliases", [None, 5, "x"], lambda m, it: m.graph.add_entity("A", aliases=it)),
     "entities": (
         "after",
@@ -187,6 +200,11 @@ def test_a_clock_must_return_a_time_that_has_one_in_utc(tmp_path: Path) -> None:
     before_all = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))
     with pytest.raises(ConfigurationError, match="the clock returned an unusable time"):
         AgentMemory("bob", root=tmp_path, clock=lambda: before_all)
+
+
+def test_a_clock_must_return_an_aware_time(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="the clock must return an aware time"):
+        AgentMemory("bob", root=tmp_path, clock=datetime.now)
 
 
 def test_a_home_that_is_not_known_is_named() -> None:

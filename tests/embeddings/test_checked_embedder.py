@@ -7,7 +7,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -39,6 +39,19 @@ def test_a_text_twice_in_a_call_is_embedded_once() -> None:
     vectors = CheckedEmbedder(inner).embed(["red", "blue", "red"])
     assert inner.asked == [["red", "blue"]]
     assert vectors[0] == vectors[2] != vectors[1]
+
+
+def test_an_embedder_may_change_the_list_that_it_gets() -> None:
+    class Emptying(Local):
+        def embed(self, texts: Sequence[str]) -> Any:
+            vectors = super().embed(texts)
+            cast("list[str]", texts).clear()
+            return vectors
+
+    red, blue = CheckedEmbedder(Emptying()).embed(["red", "blue"])
+    assert [red, blue] == CheckedEmbedder(Local()).embed(["red", "blue"])
+    with pytest.raises(EmbeddingError, match="0 vectors for 1 texts"):
+        CheckedEmbedder(Local(lambda _: [])).embed(["red"])
 
 
 def test_a_text_of_an_earlier_call_is_not_embedded_again() -> None:
