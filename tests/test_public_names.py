@@ -82,6 +82,8 @@ import agent_memory
 
 memory = AgentMemory("bob")
 text: str = memory.search("lighthouse", limit=agent_memory.MAX_SEARCH_LIMIT)[0].memory.content
+async def ask(storage: agent_memory.MemoryStorage) -> list[float]:
+    return [memory.relevance_score for memory in await storage.search("how many?")]
 number: int = memory.store("The lighthouse is red")
 memory.store(5)
 agent_memory.NoSuchName
@@ -93,7 +95,7 @@ def test_a_program_that_uses_the_package_is_type_checked(tmp_path: Path) -> None
     checker = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "program.py"]
     done = subprocess.run(checker, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     problems = [line.split(":", maxsplit=2)[1:] for line in done.stdout.splitlines()[:-1]]
-    assert [line for line, _ in problems] == ["7", "8", "9"], done.stdout + done.stderr
+    assert [line for line, _ in problems] == ["9", "10", "11"], done.stdout + done.stderr
     assert 'expression has type "str", variable has type "int"' in problems[0][1]
     assert 'incompatible type "int"; expected "str"' in problems[1][1]
     assert 'Module has no attribute "NoSuchName"' in problems[2][1]

@@ -56,7 +56,7 @@ class MemoryStorage:
 
     async def search(
         self, query: str, limit: int = 5, since: datetime | None = None
-    ) -> list[Memory]:
+    ) -> list[ScoredMemory]:
         """Return the memories that answer a question, best first, each with its score.
 
         Each is a ``ScoredMemory``: a ``Memory`` with a ``relevance_score``.
