@@ -93,6 +93,10 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         the rest of the file. Secrets are treated as the setting ``on_secret`` says;
         ``metadata.secrets`` lists those stored.
 
+        A fact that may not be stored (a hard limit, a rejected value, a refused secret) does not
+        keep out the others: ``metadata.problems`` says why. If nothing else came of the messages,
+        ``success`` is false.
+
         Raises ``ValidationError`` for messages or ids that cannot be used, and
         ``ConfigurationError`` when the model is not available.
         """

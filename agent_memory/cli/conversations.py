@@ -18,7 +18,7 @@ from agent_memory import (
     refuse_remote_store,
     store_root,
 )
-from agent_memory.cli.options import FILE, JsonObject, Session, confirm, json_option
+from agent_memory.cli.options import FILE, ExitCode, JsonObject, Session, confirm, json_option
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes
@@ -79,6 +79,8 @@ def add(session: Session, /, source: str, **options: Any) -> None:
     for problem in problems:
         click.echo(f"note: {safe(problem)}", err=True)
     emit(answer, text=added_text(answer, foreseen=arguments["dry_run"]))
+    if not answer.success:
+        click.get_current_context().exit(ExitCode.INVALID)
 
 
 def _follow_store(session: Session, settings: SystemConfig) -> None:

@@ -97,11 +97,15 @@ def add(
         outcomes, problems = (
             port.apply(decisions, keep_copies=not infer, since=since) if decisions else ([], [])
         )
+    has_refused = (result is not None and result.has_refused) or (
+        not dry_run and any(outcome.is_refused for outcome in outcomes)
+    )
     problems = [*transcript.problems, *(result.problems if result else ()), *problems]
     return _answer(
         outcomes,
         result,
         problems,
+        has_refused=has_refused,
         passed_over=transcript.passed_over,
         secrets=_secrets(port, decisions, outcomes),
         started=started,
@@ -276,6 +280,7 @@ def _answer(
     result: ExtractionResult | None,
     problems: Sequence[str],
     *,
+    has_refused: bool,
     passed_over: int,
     secrets: list[FoundSecrets],
     started: float,
@@ -285,6 +290,7 @@ def _answer(
     problems = [*problems, *(outcome.problem for outcome in outcomes if outcome.problem)]
     reviews = [review_id for outcome in outcomes for review_id in outcome.review_ids]
     return AddMemoryResponse(
+        success=bool(changed or reviews) or not has_refused,
         data=[
             AddedMemory(
                 id=outcome.memory_id,

@@ -115,6 +115,8 @@ class ExtractionResult:
     last_change: int
     decisions: list[Decision] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
+    has_refused: bool = False
+    """Whether a fact may not be stored; ``problems`` says why."""
 
 
 class ExtractionPipeline:
@@ -127,6 +129,7 @@ class ExtractionPipeline:
         self._messages = messages
         self._request = request
         self._problems: list[str] = []
+        self._has_refused = False
         self._graph_model: LanguageModel | None = None
 
     def run(self) -> ExtractionResult:
@@ -177,6 +180,7 @@ class ExtractionPipeline:
         if request.graph:
             result.decisions = self._with_graph(result.decisions)
         result.problems = [*extraction.problems, *plan.problems, *self._problems]
+        result.has_refused = self._has_refused
         return result
 
     def _in_order(self, facts: Sequence[Fact]) -> list[Fact]:
@@ -328,6 +332,7 @@ class ExtractionPipeline:
             problem = f"a fact was not stored: {error}"
             logger().warning("%s", problem)
             self._problems.append(problem)
+            self._has_refused = True
             return None
 
     # The graph --------------------------------------------------------------------------------

@@ -61,6 +61,11 @@ class DecisionOutcome(NamedTuple):
     problem: str | None = None
     review_ids: tuple[int, ...] = ()
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether nothing came of the decision, and ``problem`` says why."""
+        return self.event == "NONE" and self.problem is not None and self.review_id is None
+
 
 class Review(Record, frozen=True):
     """A memory that a conversation seems to contradict, but too uncertainly to delete it.

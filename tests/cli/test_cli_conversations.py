@@ -47,6 +47,17 @@ def test_a_conversation_is_looked_at_first_and_then_added(cli: Cli, root: Path, 
     assert contents(root) == found
 
 
+def test_a_conversation_of_which_all_was_refused_is_no_success(cli: Cli, root: Path) -> None:
+    limits = {"learning": {"max_memories": 1, "enforcement": "hard"}}
+    with AgentMemory("bob", root=root) as memory:
+        memory.configure(retention={"limits": limits})
+    assert cli("add", "-", input="I like tea.").code == 0
+    refused = cli("add", "-", "--json", input="I have a cat.")
+    assert (refused.code, json.loads(refused.out)["success"]) == (4, False)
+    assert "was not stored" in refused.err
+    assert contents(root) == ["I like tea."]
+
+
 def test_the_standard_input_is_read_and_messages_can_stay_as_they_are(cli: Cli, root: Path) -> None:
     messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     assert cli("add", "-", "--as-is", input=json.dumps({"messages": messages})).code == 0

@@ -414,6 +414,33 @@ def test_a_secret_in_a_fact_is_masked_where_the_file_says_so(memory: AgentMemory
     assert all(key not in text for text in contents(memory))
 
 
+FULL = {"limits": {"learning": {"max_memories": 1, "enforcement": "hard"}}}
+
+
+def test_what_a_limit_kept_out_is_no_success(memory: AgentMemory) -> None:
+    memory.configure(retention=FULL)
+    for adder in (memory, memory.session({"user_id": "ben"})):
+        assert adder.add([user("Thanks, bye!")]).success, "there was nothing to store"
+    assert memory.add([user("I like tea.")], user_id="alice").success
+    for user_id, llm in (("alice", None), ("ben", Scripted(facts("Ben has a cat")))):
+        answer = memory.add([user("I have a cat.")], user_id=user_id, llm=llm)
+        assert (answer.success, answer.data) == (False, [])
+        assert "was not stored" in (answer.metadata.problems or [""])[0]
+    assert memory.add([user("I like tea.")], user_id="alice").success, "it is known"
+    assert contents(memory) == {"I like tea."}
+
+
+def test_a_refused_fact_beside_a_stored_one_is_a_success(memory: AgentMemory) -> None:
+    memory.configure(on_secret="refuse")
+    key = "My key is AKIAIOSFODNN7EXAMPL3."
+    said = [user("My cat is called Tom."), user(key)]
+    answer = memory.add(said, user_id="alice")
+    assert answer.success
+    assert answer.metadata.problems
+    for dry_run in (True, False):
+        assert not memory.add([user(key)], user_id="alice", dry_run=dry_run).success
+
+
 def test_a_secret_that_was_stored_is_told_with_its_memory(
     memory: AgentMemory, caplog: pytest.LogCaptureFixture
 ) -> None:

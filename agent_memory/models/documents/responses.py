@@ -124,10 +124,11 @@ class AddMemoryResponse(SparseRecord):
 
     ``facts`` and ``operations`` are what was extracted and decided on the way, each operation with
     its reasoning; they are ``None`` if messages were stored as they are, and are not part of the
-    JSON.
+    JSON. ``success`` is false if facts were refused, by a limit for example, and nothing else came
+    of the messages; ``metadata.problems`` says why.
     """
 
-    success: Literal[True] = True
+    success: bool = True
     data: list[AddedMemory]
     metadata: AddMemoryMetadata
     facts: ExtractedFacts | None = Field(default=None, exclude=True, repr=False)
