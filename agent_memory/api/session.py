@@ -297,7 +297,7 @@ class SessionMemory(WithCheckedFlags):
         return _without_details(lambda: self._memory.store_many(own, **arguments))
 
     def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
-        """Raise whatever ``store`` would raise for an item, without storing it."""
+        """Raise what ``store`` would raise for an item by itself, as ``AgentMemory.validate``."""
         self._refuse_unless("write")
         self._memory.validate(self._owned_item(item), on_secret=on_secret)
 

@@ -185,7 +185,12 @@ class WritingVerbs(OpenMemory):
         return added.ids
 
     def validate(self, item: Mapping[str, Any], *, on_secret: str | None = None) -> None:
-        """Raise whatever ``store`` would raise for an item, without storing it."""
+        """Raise what ``store`` would raise for an item by itself, without storing it.
+
+        Its fields, its secrets and its ``id`` are checked. What depends on the memories at the time
+        of storing is not: ``store`` may still raise ``LimitReached``, ``RejectedContent`` or
+        ``DuplicateMemory``.
+        """
         policy, settings = check_secret_policy(on_secret), self._store.config()
         memory, _ = self._apply_secret_policy(self._build_memory(item, settings), policy, settings)
         if "id" in item:
