@@ -66,8 +66,9 @@ class WritingVerbs(OpenMemory):
           ``Duplicate.left_out`` and in the log.
         - ``refuse`` raises ``DuplicateMemory``.
         - A function is called with it, and with similar memories too, and returns one of these
-          words (which has an effect for duplicates only) or ``None``. It must not use this memory.
-          What it raises is passed on, with nothing stored.
+          words (which has an effect for duplicates only) or ``None``. It must not use this memory,
+          and must return within moments: all writers wait, and fail after five seconds. What it
+          raises is passed on, with nothing stored.
 
         By default the file's setting decides; a memory with an ``id`` or ``timestamp`` is then
         never merged. Without a setting everything is kept except echoes: what a search or
@@ -140,7 +141,7 @@ class WritingVerbs(OpenMemory):
         the invalid items, or refused duplicates, by their position (from 0); then nothing is
         stored. ``on_duplicate`` works as in ``store``, between the items as well, but a function is
         not called for similar memories. ``on_secret`` works as in ``store``. ``progress`` is called
-        now and then with the number done and the total.
+        now and then with the number done and the total; like such a function, while others wait.
         """
         policy, settings = check_secret_policy(on_secret), self._store.config()
         all_secrets: list[FoundSecrets] = []
