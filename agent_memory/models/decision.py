@@ -64,7 +64,7 @@ class DecisionOutcome(NamedTuple):
     @property
     def is_refused(self) -> bool:
         """Whether nothing came of the decision, and ``problem`` says why."""
-        return self.event == "NONE" and self.problem is not None and self.review_id is None
+        return self.event == "NONE" and self.problem is not None and not self.review_ids
 
 
 class Review(Record, frozen=True):
