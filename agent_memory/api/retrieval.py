@@ -117,7 +117,8 @@ class RetrievalVerbs(OpenMemory):
             user_id=user_id,
             run_id=run_id,
         )
-        settings = self._store.readable_config()
+        store = self._store
+        settings = store.readable_config() if similarity_threshold is None else None
         request = SearchRequest(
             query=check_query(query),
             filters=joined,
@@ -144,8 +145,8 @@ class RetrievalVerbs(OpenMemory):
             )
             raise ValidationError.of("graph", message, graph)
         results = self._search(request, as_of, shared, graph=graph, count_accesses=count_accesses)
-        if self._events.has_listeners(settings.event_log):
-            self._events.searched(query, results, backend=self._store.backend())
+        if self._events.has_listeners(None if settings is None else settings.event_log):
+            self._events.searched(query, results, backend=store.backend())
         return results
 
     def shared(self, agent_id: str) -> Self:
@@ -337,12 +338,14 @@ class RetrievalVerbs(OpenMemory):
             kept.close()
         return kept
 
-    def _similarity_threshold(self, threshold: float | None, stored: AgentConfig) -> float | None:
+    def _similarity_threshold(
+        self, threshold: float | None, stored: AgentConfig | None
+    ) -> float | None:
         """Return the least similarity that the user set, if any: in the call, here, in the file."""
         if threshold is not None:
             return check_fraction(threshold)
         for settings in (self._config, stored):
-            if "similarity_threshold" in settings.model_fields_set:
+            if settings and "similarity_threshold" in settings.model_fields_set:
                 return settings.similarity_threshold
         return None
 

@@ -423,7 +423,7 @@ class Store:
 
     def readable_config(self) -> AgentConfig:
         """Return the agent's settings, for reading; invalid ones are replaced by the defaults."""
-        return self._engine.peek(lambda engine: engine.agent.readable_config())
+        return self._engine.agent.readable_config()
 
     def info(self) -> AgentInfo:
         """Return the agent's metadata with live figures."""

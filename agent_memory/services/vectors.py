@@ -64,7 +64,20 @@ class VectorService:
 
     def state(self) -> VectorState:
         """Return the models, and whether anything is behind."""
-        return self._engine.peek(_state_of)
+        with self._engine.read():
+            return self._state()
+
+    def _state(self) -> VectorState:
+        by_state = {model.state: model for model in self._engine.embeddings.models()}
+        active, building = by_state.get("active"), by_state.get("building")
+        lacks_index = any(self._engine.vectors.is_missing(model) for model in by_state.values())
+        is_unsorted = any(self._engine.vectors.is_unsorted(model) for model in by_state.values())
+        is_behind = (
+            lacks_index
+            or is_unsorted
+            or (bool(by_state) and not self._engine.embeddings.is_queue_empty())
+        )
+        return VectorState(active, building, is_behind, lacks_index, is_unsorted)
 
     def missing(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
         """Return memories that have no vector of a model, starting after a row."""
@@ -84,7 +97,7 @@ class VectorService:
 
     def count_pending(self) -> int:
         """Count the memories in the queue."""
-        return self._engine.peek(lambda engine: engine.embeddings.count_queued())
+        return self._engine.embeddings.count_queued()
 
     # Keeping up -------------------------------------------------------------------------------
 
@@ -101,7 +114,7 @@ class VectorService:
         self.restore_indexes(patient=patient)
         while limit is None or len(pending) < limit:
             with self._writing(patient=patient):
-                state = _state_of(self._engine)
+                state = self._state()
                 rows = self._engine.embeddings.queued_memories(after=after, limit=_CHUNK)
                 pending += self._drain(rows, state)
             if len(rows) < _CHUNK:
@@ -193,7 +206,7 @@ class VectorService:
         with self._writing(durable=False, patient=patient):
             for model in self._engine.embeddings.models():
                 self._engine.vectors.sort(model, max(_SORTED_AT_ONCE, 4 * changed))
-            return _state_of(self._engine).is_unsorted
+            return self._state().is_unsorted
 
     def _make_cells(self, *, patient: bool) -> None:
         with self._engine.read():
@@ -220,7 +233,7 @@ class VectorService:
         are then made again.
         """
         with self._writing(durable=durable, patient=patient):
-            state = _state_of(self._engine)
+            state = self._state()
             models = (state.active, state.building)
             model = next((m for m in models if m and m.model_id == model_id), None)
             if model is None:
@@ -265,7 +278,7 @@ class VectorService:
         """
         with self._engine.write():
             self._engine.embeddings.forget_refusals()
-            serving = _state_of(self._engine).serving
+            serving = self._state().serving
             return 0 if serving is None else self._engine.embeddings.queue_missing(serving.model_id)
 
     # Migrating --------------------------------------------------------------------------------
@@ -276,24 +289,24 @@ class VectorService:
         A half-built model of another kind is dropped. ``model.model_id`` is ignored.
         """
         with self._engine.write():
-            building = _state_of(self._engine).building
+            building = self._state().building
             if building and building.is_same(model):
                 return building
             if building:
                 self._drop(building)
             self._engine.embeddings.add_model(model, now=self._clock())
-            begun = _state_of(self._engine).building
+            begun = self._state().building
             if begun is not None:  # it has no vectors yet, so its index is complete
                 self._engine.vectors.begin(begun)
                 self._engine.vectors.build(begun, _BUILT_AT_ONCE)
-            begun = _state_of(self._engine).building
+            begun = self._state().building
         assert begun is not None  # noqa: S101 - added above
         return begun
 
     def abandon(self) -> None:
         """Drop a half-built model."""
         with self._engine.write():
-            building = _state_of(self._engine).building
+            building = self._state().building
             if building is not None:
                 self._drop(building)
 
@@ -307,7 +320,7 @@ class VectorService:
         are queued.
         """
         with self._engine.write():
-            state = _state_of(self._engine)
+            state = self._state()
             self._drain(self._engine.embeddings.queued_memories(after=0, limit=-1), state)
             left = self._engine.embeddings.texts_without_vector(
                 model_id, after=0, limit=len(skipped) + 1
@@ -383,15 +396,3 @@ class VectorService:
         cosines = self._engine.vectors.nearest(query, NOT_ARCHIVED).cosines
         # Many memories may say the same.
         return row_id in cosines or max(cosines.values(), default=0.0) > _SAME_MEANING
-
-
-def _state_of(engine: Engine) -> VectorState:
-    """Return the models in the file, and whether anything is behind."""
-    by_state = {model.state: model for model in engine.embeddings.models()}
-    active, building = by_state.get("active"), by_state.get("building")
-    lacks_index = any(engine.vectors.is_missing(model) for model in by_state.values())
-    is_unsorted = any(engine.vectors.is_unsorted(model) for model in by_state.values())
-    is_behind = (
-        lacks_index or is_unsorted or (bool(by_state) and not engine.embeddings.is_queue_empty())
-    )
-    return VectorState(active, building, is_behind, lacks_index, is_unsorted)

@@ -208,17 +208,10 @@ class Engine(Protocol):
     def read(self) -> AbstractContextManager[None]:
         """Run the body in one read transaction, which sees a single unchanging snapshot."""
 
-    def lookup(self, look: Callable[[Engine], Value]) -> Value:
+    def lookup(self, look: Callable[[], Value]) -> Value:
         """Return what ``look`` returns in one read transaction. It may be called more than once.
 
-        It is given the engine to read from, which sees everything acknowledged before, and must not
-        begin a transaction. It waits for no long write of another thread.
-        """
-
-    def peek(self, look: Callable[[Engine], Value]) -> Value:
-        """Return what ``look`` returns, as ``lookup``; each statement may see another state.
-
-        For a few small values, so that an engine may read them in the quickest way.
+        It sees everything acknowledged before, and must not begin a transaction.
         """
 
     def write(self, *, durable: bool = True) -> AbstractContextManager[None]:

@@ -13,10 +13,9 @@ import time
 from pathlib import Path
 
 import pytest
-from embedding_server import WordEmbedder
 from places import forked
 
-from agent_memory import AgentMemory, Embedder
+from agent_memory import AgentMemory
 from agent_memory.runtime.lazy_parts import lazy_property
 from agent_memory.runtime.logs import logger
 
@@ -76,37 +75,6 @@ def test_a_transaction_belongs_to_the_thread_that_began_it(memory: AgentMemory) 
         thread.join(30)
     assert order == ["many", "one"]
     assert memory.count() == 11
-
-
-@pytest.mark.parametrize("embedder", [None, WordEmbedder()], ids=["by keyword", "by meaning"])
-def test_a_search_waits_for_no_long_write_of_another_thread(
-    root: Path, embedder: Embedder | None
-) -> None:
-    """Beside a store of 60,000 memories by another thread a search took 8.6 s."""
-    with AgentMemory("bob", root=root, embedder=embedder) as memory:
-        memory.store("The deployment key is in the vault")
-        if embedder is not None:
-            memory.migrate()
-        is_writing, has_answer = threading.Event(), threading.Event()
-        waits: list[bool] = []
-
-        def progress(_done: int, _total: int) -> None:
-            is_writing.set()
-            waits.append(has_answer.wait(20))
-
-        items = [{"content": f"deployment {n}"} for n in range(10)]
-        writer = threading.Thread(target=lambda: memory.store_many(items, progress=progress))
-        writer.start()
-        assert is_writing.wait(20)
-        hits = memory.search("deployment key", limit=20)
-        hits_of_two = memory.search("deployment key", limit=20, hops=2)
-        has_answer.set()
-        writer.join(60)
-        assert waits
-        assert all(waits)
-        for before in (hits, hits_of_two):
-            assert [hit.memory.content for hit in before] == ["The deployment key is in the vault"]
-        assert len(memory.search("deployment", limit=20)) == 11
 
 
 def test_two_memories_on_one_file_in_one_process(root: Path) -> None:

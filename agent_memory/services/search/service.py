@@ -47,12 +47,12 @@ class SearchService:
         """Find the memories that answer a request, best first, and report how the search went."""
         started = time.perf_counter()
 
-        def look(engine: Engine) -> Finds:
+        def look() -> Finds:
             whole = request._replace(now=now, vector=meaning.vector)
-            whole = completed(engine, whole, self._unit_of_work.accesses())
-            outcome = find(engine, whole)
-            memories = engine.memories.get_many(outcome.row_ids())
-            reasons = engine.scratchpad.reasons([hit.row_id for hit in outcome.hits])
+            whole = completed(self._engine, whole, self._unit_of_work.accesses())
+            outcome = find(self._engine, whole)
+            memories = self._engine.memories.get_many(outcome.row_ids())
+            reasons = self._engine.scratchpad.reasons([hit.row_id for hit in outcome.hits])
             return Finds(whole, outcome, memories, reasons)
 
         finds = self._engine.lookup(look)
@@ -64,10 +64,10 @@ class SearchService:
     def with_terms(self, request: SearchRequest, *, now: datetime) -> SearchRequest:
         """Add the terms of its query to a request, as ``search`` does otherwise."""
 
-        def look(engine: Engine) -> SearchRequest:
-            return with_terms(engine, completed(engine, request._replace(now=now), {}))
-
-        return self._engine.lookup(look)
+        whole = request._replace(now=now)
+        return self._engine.lookup(
+            lambda: with_terms(self._engine, completed(self._engine, whole, {}))
+        )
 
     def follow_up(self, request: SearchRequest, text: str) -> str:
         """Return the query that a hit's text leads to, or an empty string if it leads nowhere.
@@ -77,21 +77,16 @@ class SearchService:
         where that sister lives.
         """
         scope = scope_of(request.filters, agent_id=self._engine.agent_id)
-
-        def look(engine: Engine) -> str:
-            asked = engine.keywords.terms_of(request.query)
-            stated = engine.keywords.terms_of(text)
-            known = {term.word for term in asked}
-            wanted = [term.word for term in stated if term.word not in known]
-            counts = engine.keywords.vocabulary(wanted, (), scope)
-            covered = {term.word for term in stated}
-            stored = [term for term in stated if term.word in counts]
-            rarest = sorted((counts[term.word], term.written) for term in stored)
-            leads = [written for count, written in rarest if count > 1][:MOST_LEADS]
-            left = [term.written for term in asked if term.word not in covered]
-            return " ".join([*left, *leads]) if leads else ""
-
-        return self._engine.lookup(look)
+        asked = self._engine.keywords.terms_of(request.query)
+        stated = self._engine.keywords.terms_of(text)
+        known = {term.word for term in asked}
+        wanted = [term.word for term in stated if term.word not in known]
+        counts = self._engine.lookup(lambda: self._engine.keywords.vocabulary(wanted, (), scope))
+        covered = {term.word for term in stated}
+        rarest = sorted((counts[term.word], term.written) for term in stated if term.word in counts)
+        leads = [written for count, written in rarest if count > 1][:MOST_LEADS]
+        left = [term.written for term in asked if term.word not in covered]
+        return " ".join([*left, *leads]) if leads else ""
 
     def by_ids(
         self, memory_ids: Sequence[str], filters: SearchFilters | SearchFilterValues | None

@@ -126,15 +126,12 @@ class PostgresEngine:
         with self.database.read():
             yield
 
-    def lookup(self, look: Callable[[PostgresEngine], Value]) -> Value:
+    def lookup(self, look: Callable[[], Value]) -> Value:
         """Return what ``look`` returns in one read transaction, on the replica if there is one."""
         if self.can_write and self.keywords.is_stale():
             with self.database.write():
                 pass
-        return self.database.lookup(lambda: look(self), state=_STATE)
-
-    def peek(self, look: Callable[[PostgresEngine], Value]) -> Value:
-        return look(self)
+        return self.database.lookup(look, state=_STATE)
 
     def write(self, *, durable: bool = True) -> contextlib.AbstractContextManager[None]:
         return self.database.write(durable=durable)

@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 Value = TypeVar("Value")
-_PATIENT_SECONDS: Final = 0.05
-"""How long a search waits for another thread's transaction before it reads from a connection of its
-own, whose caches are empty. Beside a ``store_many`` of 60,000 memories it waited 8.6 s."""
 _table: Final = parts_made_of("database", package="agent_memory.storage.sqlite")
 
 
@@ -112,48 +109,21 @@ class SQLiteEngine:
     def read(self) -> contextlib.AbstractContextManager[None]:
         return self.database.read()
 
-    def lookup(self, look: Callable[[SQLiteEngine], Value]) -> Value:
-        # With a rollback journal a connection of its own would have to wait as long, or fail.
-        seconds = _PATIENT_SECONDS if self.database.journal == "wal" else -1
-        with self._claimed(seconds) as is_claimed:
-            if is_claimed:
-                with self.read():
-                    return look(self)
-        with self.reader() as beside:
-            return look(beside)
-
-    def peek(self, look: Callable[[SQLiteEngine], Value]) -> Value:
-        return self.lookup(look)
+    def lookup(self, look: Callable[[], Value]) -> Value:
+        with self.read():
+            return look()
 
     def write(self, *, durable: bool = True) -> contextlib.AbstractContextManager[None]:
         """Run the body in one write transaction, which holds the write lock from its start."""
         return self.database.write(durable=durable)
 
-    @contextlib.contextmanager
-    def nowait(self) -> Iterator[None]:
-        with self._claimed(0) as is_claimed:
-            if not is_claimed:
-                raise StorageLocked(f"{self.location} is in use by another thread")
-            with self.database.nowait():
-                yield
-
-    @contextlib.contextmanager
-    def _claimed(self, seconds: float) -> Iterator[bool]:
-        """Claim the connection for this thread; yield whether that succeeded within the time."""
-        door = self.database.door()
-        is_claimed = door.acquire(timeout=seconds)
-        try:
-            yield is_claimed
-        finally:
-            if is_claimed:
-                door.release()
+    def nowait(self) -> contextlib.AbstractContextManager[None]:
+        return self.database.nowait()
 
     @contextlib.contextmanager
     def reader(self) -> Iterator[SQLiteEngine]:
         database = self.database
-        own = schema.open_vetted(
-            database.path, create=False, read_only=True, agent_id=database.agent_id
-        )
+        own = Database(database.path, create=False, read_only=True, agent_id=database.agent_id)
         with contextlib.closing(own), own.read():
             yield SQLiteEngine(own)
 

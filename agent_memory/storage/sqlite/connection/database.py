@@ -522,9 +522,8 @@ class Database(Statements):
         if os.getpid() != self._pid:
             self.leave_parent()
 
-    def door(self) -> threading.RLock:
+    def door(self) -> contextlib.AbstractContextManager[bool]:
         """Return the lock that a thread holds while it is inside SQLite."""
-        self._leave_parent_after_fork()
         return self._lock
 
     def leave_parent(self) -> None:
