@@ -47,6 +47,11 @@ _HASH: Final = re.compile(r"(?=.*[a-f])(?=.*[0-9])[0-9a-f]{7,40}")
 """A commit hash of Git, full or abbreviated. A number alone may be anything."""
 _SHORTEST_HASH: Final = 7
 _WORD: Final = re.compile(r"\w+")
+_INFLECTIONS: Final = (
+    ("", ""), ("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("ed", "e"), ("ied", "y"),
+    ("ing", ""), ("ing", "e"), ("er", ""), ("er", "e"), ("ly", ""),
+)  # fmt: skip
+"""The ending of a form of an English word, and what its base has in place of it."""
 
 
 # Hashes -------------------------------------------------------------------------------------------
@@ -150,9 +155,29 @@ def corrections(
     return {word: alternatives for word, alternatives in chosen.items() if alternatives}
 
 
-def correction_among(meant: Sequence[Alternative]) -> str:
-    """Return the spelling of the word that a misspelt one most likely meant, or nothing."""
-    return next((each.written for each in meant if each.weight == MISSPELT), "")
+def correction_of(vocabulary: Vocabulary, term: Term, meant: Iterable[Alternative]) -> str:
+    """Return the word that a term of an English query most likely meant, or nothing.
+
+    Stricter than for keywords, where the word itself still counts: "horses" are no "houses", though
+    no memory has any, nor is "angel" the "angl" that "angles" has in the index.
+    """
+    if term.is_name or _is_english(term.written.lower()):
+        return ""
+    spellings = (
+        each.written
+        for each in meant
+        if each.weight == MISSPELT
+        if each.written in _english_words() or each.written in vocabulary.words_of(each.words[0])
+    )
+    return next(spellings, "")
+
+
+def _is_english(word: str) -> bool:
+    """Return whether a word, or what it may be a form of, is a common word of English."""
+    return any(
+        word.endswith(ending) and word.removesuffix(ending) + base in _english_words()
+        for ending, base in _INFLECTIONS
+    )
 
 
 def corrected(query: str, terms: Iterable[Term]) -> str:

@@ -63,7 +63,6 @@ class SearchService:
 
     def with_terms(self, request: SearchRequest, *, now: datetime) -> SearchRequest:
         """Add the terms of its query to a request, as ``search`` does otherwise."""
-
         whole = request._replace(now=now)
         return self._engine.lookup(
             lambda: with_terms(self._engine, completed(self._engine, whole, {}))

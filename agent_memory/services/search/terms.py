@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent_memory.services.search.corrections import (
     answers,
-    correction_among,
+    correction_of,
     corrections,
     other_lengths,
 )
@@ -179,7 +179,9 @@ def _varied(
     return [
         term._replace(
             alternatives=alternatives.get(term.word, ()),
-            correction=correction_among(meant.get(term.word, ())),
+            correction=correction_of(vocabulary, term, meant.get(term.word, ()))
+            if is_english
+            else "",
             is_light=term.is_light or (not term.is_name and term.written.lower() in light_words),
         )
         for term in terms

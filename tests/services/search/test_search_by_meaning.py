@@ -123,6 +123,35 @@ def test_a_misspelt_word_is_embedded_as_what_it_meant(
             assert "database" in hits[0].memory.content
 
 
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Do I ride horses?",
+        "a dessert for tonight",
+        "poppies",
+        "Was ist mit meinem Magen?",
+        "Where does Mariana work?",
+        "angel",
+    ],
+)
+def test_another_word_is_embedded_as_it_is(tmp_path: Path, query: str) -> None:
+    """Each was taken for a slip of another word, which no memory had to have as it was spelt."""
+    embedder = Telling()
+    with AgentMemory("bob", root=tmp_path, embedder=embedder) as memory:
+        for text in (
+            "Two houses on our street burned down",
+            "We drove through the desert",
+            "The puppies chewed my shoe",
+            "Der Wagen steht in der Garage, und ich fahre mit dem Rad",
+            "The contract with Marina ends in May",
+            "Both angles of the roof are steep",
+        ):
+            memory.store(text)
+        memory.migrate()
+        memory.search(query)
+        assert embedder.asked[-1] == query
+
+
 @pytest.fixture(scope="module")
 def wordllama(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentMemory]:
     """Open a store of 330 sentences, six of them the answers, moved with the real wordllama."""
