@@ -259,9 +259,11 @@ class MemoryTools:
         if len(changes) > 1:  # some models fill in every field: tags were lost with a new text
             changes = {name: value for name, value in changes.items() if value}
         if not changes:
-            raise ValidationError.of(
-                "memory_update", "name a field to change: content, category, tags or metadata", {}
+            message = (
+                "name a field to change: content, category, tags or metadata. An empty list or"
+                " object empties its field if it is the only change"
             )
+            raise ValidationError.of("memory_update", message, {})
         before = _existing(memory, request.memory_id)
         secrets: list[FoundSecrets] = []
         now = memory.update(request.memory_id, on_secret=secrets.append, **changes)

@@ -101,7 +101,9 @@ def _of_references(error: apsw.Error, connection: apsw.Connection | None) -> str
     code = getattr(error, "extendedresult", 0)
     if connection is None or code != apsw.SQLITE_CONSTRAINT_FOREIGNKEY:
         return None
-    tables = ", ".join(str(name) for (name,) in connection.execute(SELECT_REFERRING))
+    tables = ""
+    with contextlib.suppress(apsw.Error):
+        tables = ", ".join(str(name) for (name,) in connection.execute(SELECT_REFERRING))
     return tables and (
         f"keeps what rows of {tables} refer to ({error}): delete those rows first, or make the"
         " table again with ON DELETE CASCADE or ON DELETE SET NULL"
