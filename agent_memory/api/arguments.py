@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError as PydanticValidationError
 
+from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.embeddings.registry import EmbedderSpec, refuse_unknown
 from agent_memory.errors import MemoryNotFound, ValidationError
 from agent_memory.models.duplicate import DuplicatePolicy
@@ -208,6 +209,13 @@ def check_is_id(memory_id: str, name: str = "memory_id") -> None:
     if not isinstance(memory_id, str):
         message = "must be the id of a memory: memory.id, or hit.memory.id"
         raise ValidationError.of(name, message, memory_id)
+
+
+def check_review_ids(name: str, review_ids: Sequence[int]) -> list[int]:
+    """Return ids of reviews, without repeats and in their order, or raise ``ValidationError``."""
+    if isinstance(review_ids, str | Mapping) or not isinstance(review_ids, Iterable):
+        raise ValidationError.of(name, "must be a list of ids of reviews", review_ids)
+    return list(dict.fromkeys(check_whole_number("review_id", i, lowest=1) for i in review_ids))
 
 
 def check_fraction(threshold: float, *, name: str = "similarity_threshold") -> float:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.api.arguments import check_fraction, join_filters
+from agent_memory.api.arguments import check_fraction, check_review_ids, join_filters
 from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.api.retrieval import RetrievalVerbs
 from agent_memory.api.writing import WritingVerbs, log_secrets
@@ -178,8 +178,8 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         Several approved reviews of one memory shorten it once. Raises ``ValidationError`` as
         ``approve`` and ``dismiss`` do; then nothing was decided.
         """
-        approve = _check_review_ids("approve", approve)
-        dismiss = _check_review_ids("dismiss", dismiss)
+        approve = check_review_ids("approve", approve)
+        dismiss = check_review_ids("dismiss", dismiss)
         return self._store.decisions.decide(approve, dismiss, session_id=self.session_id)
 
     # Scopes -----------------------------------------------------------------------------------
@@ -301,10 +301,3 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         self._auto_migration.follow(len(decisions))
         self._publish_stored(applied.memories, applied.added, spent)
         return applied.outcomes, applied.problems
-
-
-def _check_review_ids(name: str, review_ids: Sequence[int]) -> list[int]:
-    """Return ids of reviews, without repeats and in their order, or raise ``ValidationError``."""
-    if isinstance(review_ids, str | Mapping) or not isinstance(review_ids, Iterable):
-        raise ValidationError.of(name, "must be a list of ids of reviews", review_ids)
-    return list(dict.fromkeys(check_whole_number("review_id", i, lowest=1) for i in review_ids))

@@ -12,7 +12,13 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from agent_memory.api.arguments import check_ids, check_items
+from agent_memory.api.arguments import (
+    Time,
+    check_id,
+    check_ids,
+    check_items,
+    check_review_ids,
+)
 from agent_memory.api.plain_arguments import WithCheckedFlags, check_whole_number
 from agent_memory.api.session_graph import SessionGraph
 from agent_memory.errors import (
@@ -139,10 +145,13 @@ class SessionMemory(WithCheckedFlags):
         metadata = results.search_metadata.model_copy(update={"degraded": []})
         return results.model_copy(update={"search_metadata": metadata})
 
-    def get(self, memory_id: str) -> Memory | None:
-        """Return a memory of this session, or ``None``."""
+    def get(self, memory_id: str, *, as_of: Time | None = None) -> Memory | None:
+        """Return a memory of this session, or ``None``.
+
+        ``as_of`` returns it as it was at a time, if it was this session's then.
+        """
         self._refuse_unless("read")
-        return self._own(memory_id)
+        return self._own(memory_id, as_of=as_of)
 
     def get_all(
         self,
@@ -161,33 +170,48 @@ class SessionMemory(WithCheckedFlags):
         limit: int = 10,
         *,
         offset: int = 0,
+        after: str | None = None,
         filters: SearchFilters | Mapping[str, Any] | None = None,
+        as_of: Time | None = None,
+        order: str = "newest",
     ) -> list[Memory]:
-        """Return the newest memories of this session, newest first."""
+        """Return the newest memories of this session, as ``AgentMemory.list_recent`` does.
+
+        ``after`` must be a memory of this session. ``as_of`` returns the memories that were this
+        session's at a time, as they were then.
+        """
         self._refuse_unless("read")
         asked = self._narrowed(filters, {})
-        return self._memory.list_recent(limit, offset=offset, filters=asked)
+        if after is not None:  # another's would tell by the page that it exists, and how old it is
+            self._require(check_id("after", after), as_of=as_of)
+        return self._memory.list_recent(
+            limit, offset=offset, after=after, filters=asked, as_of=as_of, order=order
+        )
 
     def count(self, *, filters: SearchFilters | Mapping[str, Any] | None = None) -> int:
         """Count the memories of this session."""
         self._refuse_unless("read")
         return self._memory.count(filters=self._narrowed(filters, {}))
 
-    def history(self, memory_id: str | None = None, *, limit: int = 100) -> list[HistoryEntry]:
+    def history(
+        self, memory_id: str | None = None, *, limit: int = 100, before: int | None = None
+    ) -> list[HistoryEntry]:
         """Return the changes of one memory of this session, or of all, newest first.
 
         Deleted memories are included. Changes from before a memory belonged to this session are
-        left out.
+        left out. ``before`` is the number of the last change of the previous page.
         """
         self._refuse_unless("read")
-        if memory_id is None:
-            limit = check_whole_number("limit", limit, lowest=1)
-            return self._memory._store.lifecycle.own_history(self._owner, limit=limit)
-        own = self._memory._store.lifecycle.own_change_ids(memory_id, self._owner)
-        if not own and self._own(memory_id) is None:
-            raise MemoryNotFound(memory_id)
-        entries = self._memory.history(memory_id, limit=_MOST)
         limit = check_whole_number("limit", limit, lowest=1)
+        if before is not None:
+            check_whole_number("before", before, lowest=1)
+        lifecycle = self._memory._store.lifecycle
+        if memory_id is None:
+            return lifecycle.own_history(self._owner, limit=limit, before=before)
+        own = lifecycle.own_change_ids(memory_id, self._owner)
+        if not own:
+            self._require(memory_id)
+        entries = self._memory.history(memory_id, limit=_MOST, before=before)
         return [entry for entry in entries if entry.change_id in own][:limit]
 
     def duplicates(self, content: str) -> list[Duplicate]:
@@ -218,12 +242,14 @@ class SessionMemory(WithCheckedFlags):
         path: str | os.PathLike[str],
         *,
         format: str = "json",  # noqa: A002 - the option's name
+        as_of: Time | None = None,
         overwrite: bool = False,
     ) -> ExportReport:
         """Export the memories of this session, archived ones included, as ``AgentMemory.export``.
 
         ``format`` is ``json``, ``jsonl``, ``record-json``, ``record-jsonl``, ``scratchpad`` or
-        ``backup``; the other formats contain the whole agent.
+        ``backup``; the other formats contain the whole agent. ``as_of`` writes the memories that
+        were this session's at a time, as they were then.
         """
         self._refuse_unless("read")
         if format not in _EXPORTS:
@@ -231,7 +257,9 @@ class SessionMemory(WithCheckedFlags):
                 f"format: {format!r:.80} contains more than a session's memories: use one of"
                 f" {', '.join(_EXPORTS)}"
             )
-        return self._memory._export_of(self._owner, path, format=format, overwrite=overwrite)
+        return self._memory._export_of(
+            self._owner, path, format=format, as_of=as_of, overwrite=overwrite
+        )
 
     @property
     def graph(self) -> SessionGraph:
@@ -378,21 +406,31 @@ class SessionMemory(WithCheckedFlags):
 
     def approve(self, review_id: int) -> Memory:
         """Delete the memory under review, or shorten it, and return it as it was."""
-        self._refuse_unless("delete")
-        self._require_review(review_id)
-        return self._shown(self._memory.approve(review_id))
+        return self.decide(approve=[review_id])[0][0]
 
-    def dismiss(self, review_id: int) -> None:
-        """Keep the memory under review."""
-        self._refuse_unless("write")
-        self._require_review(review_id)
-        self._memory.dismiss(review_id)
+    def dismiss(self, review_id: int) -> Review:
+        """Keep the memory under review, close the review and return it."""
+        return self.decide(dismiss=[review_id])[1][0]
+
+    def decide(
+        self, *, approve: Sequence[int] = (), dismiss: Sequence[int] = ()
+    ) -> tuple[list[Memory], list[Review]]:
+        """Approve some reviews of this session and dismiss others, as ``AgentMemory.decide``.
+
+        To approve requires the permission to delete, to dismiss that to write.
+        """
+        if approve:
+            self._refuse_unless("delete")
+        if dismiss:
+            self._refuse_unless("write")
+        approved = check_review_ids("approve", approve)
+        dismissed = check_review_ids("dismiss", dismiss)
+        for review_id in (*approved, *dismissed):
+            self._memory._store.decisions.review(review_id, self._owner)
+        changed, kept = self._memory.decide(approve=approved, dismiss=dismissed)
+        return self._all_shown(changed), [self._shown_review(review) for review in kept]
 
     # Inside -----------------------------------------------------------------------------------
-
-    def _require_review(self, review_id: int) -> None:
-        check_whole_number("review_id", review_id, lowest=1)
-        self._memory._store.decisions.review(review_id, self._owner)
 
     def _shown(self, memory: Memory) -> Memory:
         """Return a memory, without what it says where the session may not read."""
@@ -402,6 +440,14 @@ class SessionMemory(WithCheckedFlags):
 
     def _all_shown(self, memories: Iterable[Memory]) -> list[Memory]:
         return [self._shown(memory) for memory in memories]
+
+    def _shown_review(self, review: Review) -> Review:
+        """Return a review, without its texts and what they are of if the session may not read."""
+        if self.scope.permissions.read:
+            return review
+        shown = {"review_id", "memory_id", "proposed_at", "user_id", "run_id"}
+        # Of a copy, `remaining` would still be computed from both texts.
+        return type(review)(content="", **review.model_dump(include=shown))
 
     def _owned(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         stated = {name: value for name, value in fields.items() if value is not None}
@@ -457,13 +503,13 @@ class SessionMemory(WithCheckedFlags):
                 scope[name] = value
         return checked.model_copy(update=scope)
 
-    def _own(self, memory_id: str) -> Memory | None:
-        memory = self._memory.get(memory_id)
+    def _own(self, memory_id: str, *, as_of: Time | None = None) -> Memory | None:
+        memory = self._memory.get(memory_id, as_of=as_of)
         is_own = memory is not None and self._owner.owns(memory.user_id, memory.run_id)
         return memory if is_own else None
 
-    def _require(self, memory_id: str) -> None:
-        if self._own(memory_id) is None:
+    def _require(self, memory_id: str, *, as_of: Time | None = None) -> None:
+        if self._own(memory_id, as_of=as_of) is None:
             raise MemoryNotFound(memory_id)
 
     def _required(self, memory_ids: str | Iterable[str]) -> list[str]:

@@ -121,10 +121,11 @@ class TransferVerbs(OpenMemory):
         path: str | os.PathLike[str],
         *,
         format: str,  # noqa: A002 - the option's name
+        as_of: Time | None,
         overwrite: bool,
     ) -> ExportReport:
         """Write one owner's memories out, in a format that holds memories alone."""
-        dump = self._store.transfer.dump(owner=owner)
+        dump = self._dump(embeddings=False, as_of=as_of, owner=owner)
         return self._write_out(path, format, dump, overwrite=overwrite)
 
     def _write_out(

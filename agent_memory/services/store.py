@@ -375,7 +375,10 @@ class Store:
         if memory_id is not None and not is_memory_id(memory_id):
             raise MemoryNotFound(memory_id)
         entries = self._engine.history.entries(memory_id, limit=limit, before=before)
-        if memory_id is not None and not entries and self.get(memory_id) is None:
+        if memory_id is None or entries or self.get(memory_id) is not None:
+            return entries
+        # A page after the last one of a deleted memory is empty, as that of any other.
+        if before is None or not self._engine.history.entries(memory_id, limit=1):
             raise MemoryNotFound(memory_id)
         return entries
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Clock
 
 from agent_memory import (
     AgentMemory,
@@ -25,12 +28,14 @@ from agent_memory.models.decision import Decision
 
 SECRET = "walnut"
 NOWHERE = "mem-000000000000"
+SOON = datetime.now(UTC) + timedelta(days=1)
 Call = Callable[[SessionMemory, str], object]
 
 # Each verb of a session, asked of an id; those that take none are asked for what they find.
 BY_ID: dict[str, Call] = {
     "get": lambda session, memory_id: session.get(memory_id),
     "history": lambda session, memory_id: session.history(memory_id),
+    "list_recent": lambda session, memory_id: session.list_recent(after=memory_id),
     "update": lambda session, memory_id: session.update(memory_id, content="taken over"),
     "delete": lambda session, memory_id: session.delete(memory_id),
     "store": lambda session, memory_id: session.store("taken over", id=memory_id),
@@ -115,7 +120,7 @@ def outcome(call: Call, session: SessionMemory, memory_id: str) -> str:
 
 def test_every_verb_of_a_session_is_tried_here() -> None:
     verbs = {name for name in vars(SessionMemory) if not name.startswith("_")}
-    of_reviews = {"reviews", "approve", "dismiss"}
+    of_reviews = {"reviews", "approve", "dismiss", "decide"}
     of_the_file = {"agent_id", "backend", "close", "embedding_usage", "id_prefix", "on_duplicate"}
     below = {"add", "context", "duplicates", "export", "graph", "scratchpad", "session_id", "undo"}
     assert verbs == BY_ID.keys() | BY_FILTER.keys() | of_reviews | of_the_file | below
@@ -183,6 +188,163 @@ def test_to_ask_for_another_is_refused_whether_it_is_there_or_not(
         seen.append(str(told.value).replace(value, "<value>"))
     assert seen[0] == seen[1]
     assert memory.get(bens) is not None
+
+
+AT_A_TIME: dict[str, Call] = {
+    "get": lambda session, memory_id: session.get(memory_id, as_of=SOON),
+    "list_recent": lambda session, memory_id: session.list_recent(as_of=SOON, after=memory_id),
+}
+
+
+@pytest.mark.parametrize("verb", AT_A_TIME)
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_nor_was_it_at_any_time(
+    memory: AgentMemory, alice: SessionMemory, bens: str, verb: str, is_deleted: bool
+) -> None:
+    run = memory.session({"user_id": "ben", "run_id": "other"})
+    if is_deleted:
+        memory.delete(bens)
+    for session in (alice, run):
+        seen = outcome(AT_A_TIME[verb], session, bens)
+        assert seen == outcome(AT_A_TIME[verb], session, NOWHERE)
+        assert SECRET not in seen
+
+
+def test_as_of_shows_what_was_the_sessions_at_that_time(
+    root: Path, tmp_path: Path, clock: Clock
+) -> None:
+    with AgentMemory("bob", root=root, clock=clock, embedder=None) as memory:
+        alice, ben = (memory.session({"user_id": user}) for user in ("alice", "ben"))
+        run = memory.session({"user_id": "alice", "run_id": "r"})
+        first = alice.store("Alice likes oak")
+        clock.forward(hours=1)
+        moved = alice.store("the plan of Alice")
+        early = clock.now
+        clock.forward(hours=1)
+        memory.update(moved, content=f"the {SECRET} plan of Ben", user_id="ben")
+        memory.promote(moved)
+        for _ in range(3):
+            ben.search(f"{SECRET} plan")
+        late = clock.now
+        clock.forward(hours=1)
+        alice.update(first, content="Alice likes elm")
+
+        def texts(session: SessionMemory, when: datetime) -> list[str]:
+            listed = [each.content for each in session.list_recent(as_of=when)]
+            one_by_one = [session.get(each, as_of=when) for each in (moved, first)]
+            assert [each.content for each in one_by_one if each is not None] == listed
+            place = tmp_path / "then.jsonl"
+            session.export(place, format="jsonl", as_of=when, overwrite=True)
+            lines = [json.loads(line) for line in place.read_text("utf-8").splitlines()]
+            exported = [line["content"] for line in lines if "content" in line]
+            assert sorted(exported) == sorted(listed)
+            return listed
+
+        assert texts(alice, early) == ["the plan of Alice", "Alice likes oak"]
+        assert texts(alice, late) == ["Alice likes oak"]
+        assert texts(ben, early) == []
+        assert texts(ben, late) == [f"the {SECRET} plan of Ben"]
+        assert texts(run, early) == []
+        assert alice.get(moved) is None
+        assert [each.id for each in alice.list_recent(as_of=early, order="oldest")] == [
+            first,
+            moved,
+        ]
+        (rest,) = alice.list_recent(as_of=early, after=moved)
+        assert rest.content == "Alice likes oak"
+        for session, when in ((alice, late), (ben, early), (run, early)):
+            with pytest.raises(MemoryNotFound):
+                session.list_recent(as_of=when, after=moved)
+
+        # What Ben did with it since is not Alice's to know.
+        assert memory.get(moved).access_count == 3  # type: ignore[union-attr]
+        then = [alice.get(moved, as_of=early), *alice.list_recent(1, as_of=early)]
+        assert [(each.access_count, each.last_accessed) for each in then if each] == [(0, None)] * 2
+        place = tmp_path / "then.yaml"
+        alice.export(place, format="scratchpad", as_of=early)
+        assert moved not in place.read_text(encoding="utf-8")
+        assert first in place.read_text(encoding="utf-8")
+        memory.delete(moved)
+        deleted = alice.get(moved, as_of=early)
+        assert deleted is not None
+        assert (deleted.content, deleted.access_count) == ("the plan of Alice", 0)
+        assert ben.get(moved, as_of=early) is None
+
+
+def test_a_list_goes_on_after_ones_own_memory_in_any_order(
+    memory: AgentMemory, alice: SessionMemory, bens: str
+) -> None:
+    ids = [alice.store(f"note {n}", importance=level) for n, level in enumerate(("low", "high"))]
+    (oak,) = alice.list_recent(order="oldest", limit=1)
+    assert [each.id for each in alice.list_recent(order="oldest", after=oak.id)] == ids
+    by_importance = [each.id for each in alice.list_recent(order="importance")]
+    assert by_importance == [ids[1], oak.id, ids[0]]
+    assert [each.id for each in alice.list_recent(order="importance", after=ids[1])] == [
+        oak.id,
+        ids[0],
+    ]
+    run = memory.session({"user_id": "alice", "run_id": "r"})
+    with pytest.raises(MemoryNotFound):
+        run.list_recent(after=ids[0])
+    with pytest.raises(ValidationError, match="after"):
+        alice.list_recent(after=oak)  # type: ignore[arg-type]
+    assert bens not in by_importance
+
+
+def review_of(memory: AgentMemory, memory_id: str) -> int:
+    content = memory.get(memory_id).content  # type: ignore[union-attr]
+    step = Decision("DELETE", memory_id=memory_id, seen=content, in_review=True, reasoning=SECRET)
+    memory._apply_decisions([step], keep_copies=False)
+    return max(review.review_id for review in memory.reviews())
+
+
+def test_reviews_are_decided_together_or_not_at_all(
+    memory: AgentMemory, alice: SessionMemory, bens: str
+) -> None:
+    run = memory.session({"user_id": "alice", "run_id": "r"})
+    (oak,) = alice.get_all()
+    other = alice.store("Alice likes elm")
+    of_run = run.store("Alice likes ash")
+    reviews = {each: review_of(memory, each) for each in (oak.id, other, of_run, bens)}
+    seen = []
+    for foreign in (reviews[bens], 99):
+        for ids in ({"approve": [reviews[oak.id], foreign]}, {"dismiss": [foreign]}):
+            with pytest.raises(ValidationError) as refusal:
+                alice.decide(**ids)
+            seen.append(f"{refusal.value} {refusal.value.errors()}".replace(str(foreign), "<id>"))
+    assert len(set(seen)) == 1
+    with pytest.raises(ValidationError, match="no such review"):
+        run.decide(approve=[reviews[of_run]], dismiss=[reviews[other]])
+    assert len(memory.reviews()) == 4
+    deleted, dismissed = alice.decide(approve=[reviews[oak.id]], dismiss=[reviews[other]])
+    assert ([each.id for each in deleted], [each.memory_id for each in dismissed]) == (
+        [oak.id],
+        [other],
+    )
+    assert dismissed[0].reasoning == SECRET
+    assert run.decide(approve=[reviews[of_run]])[0][0].content == "Alice likes ash"
+    assert [each.memory_id for each in memory.reviews()] == [bens]
+    assert alice.decide() == ([], [])
+
+
+@pytest.mark.parametrize(("permission", "way"), [("delete", "approve"), ("write", "dismiss")])
+def test_a_decision_takes_the_permission_for_each_way(
+    memory: AgentMemory, alice: SessionMemory, permission: str, way: str
+) -> None:
+    oak, elm = alice.store("Alice likes oak"), alice.store("Alice likes elm")
+    reviews = [review_of(memory, each) for each in (oak, elm)]
+    other_way = {"approve": "dismiss", "dismiss": "approve"}[way]
+    permissions = {"read": False, "write": True, "delete": True, permission: False}
+    session = memory.session({"user_id": "alice", "permissions": permissions})
+    for ids in ([0], [99], reviews[:1]):
+        with pytest.raises(PermissionDenied, match=f"may not {permission}"):
+            session.decide(**{way: ids, other_way: reviews[1:]})
+    assert len(memory.reviews()) == 2
+    shown = session.decide(**{other_way: reviews[1:]})
+    assert elm in repr(shown)
+    assert "Alice likes" not in repr(shown)
+    assert SECRET not in repr(shown)
+    assert [each.review_id for each in memory.reviews()] == reviews[:1]
 
 
 def test_questions_about_another_users_memories_are_like_none(
@@ -324,6 +486,7 @@ def test_a_history_begins_where_the_memory_became_the_sessions(
     told = alice.history(bens)
     assert [it.new_values for it in told] == [{"content": "Alice has her plan"}]
     assert SECRET not in repr(told)
+    assert alice.history(bens, before=told[0].change_id) == []
 
 
 def test_a_history_of_all_is_of_the_sessions_memories(
@@ -338,12 +501,27 @@ def test_a_history_of_all_is_of_the_sessions_memories(
     assert [each for each in told if each[1] in own] == mine
     assert bens not in {memory_id for _, memory_id in told}
     assert [each.event for each in alice.history(limit=1)] == ["DELETE"]
+    everything = alice.history()
+    for place, entry in enumerate(everything):
+        following = everything[place + 1 :]
+        assert alice.history(limit=2, before=entry.change_id) == following[:2]
+    last, first = alice.history(own[0])
+    assert alice.history(own[0], before=last.change_id) == [first]
+    assert alice.history(own[0], before=first.change_id) == []
+    assert memory.session({"user_id": "alice", "run_id": "r"}).history(before=10_000) == []
+    newest = memory.history(bens)[0].change_id + 1
+    for number in (newest, 10_000):
+        with pytest.raises(MemoryNotFound):
+            alice.history(bens, before=number)
+    for asked in (None, own[0]):
+        with pytest.raises(ValidationError, match="before"):
+            alice.history(asked, before=0)
 
 
 @pytest.mark.parametrize(
     ("permission", "calls"),
     [
-        ("read", ["search", "get", "get_all", "count", "history"]),
+        ("read", ["search", "get", "get_all", "list_recent", "count", "history", "export"]),
         ("write", ["add", "store", "update"]),
         ("delete", ["delete", "delete_all"]),
     ],
@@ -353,7 +531,12 @@ def test_what_a_session_may_not_do_it_does_not(
 ) -> None:
     permissions = {"read": True, "write": True, "delete": True, permission: False}
     session = memory.session({"user_id": "ben", "permissions": permissions})
-    words: dict[str, tuple[Any, ...]] = {"get_all": (), "count": (), "delete_all": ()}
+    words: dict[str, tuple[Any, ...]] = {
+        "get_all": (),
+        "list_recent": (),
+        "count": (),
+        "delete_all": (),
+    }
     before = memory.list_recent(100)
     for name in calls:
         with pytest.raises(PermissionDenied, match=f"may not {permission}"):

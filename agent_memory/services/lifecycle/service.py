@@ -144,7 +144,9 @@ class LifecycleService(Service):
         with self._engine.read():
             return own_change_ids(self._engine, memory_id, owner)
 
-    def own_history(self, owner: Owner, *, limit: int) -> list[HistoryEntry]:
+    def own_history(
+        self, owner: Owner, *, limit: int, before: int | None = None
+    ) -> list[HistoryEntry]:
         """Return the changes of one owner's memories, while they were this owner's, newest first.
 
         A memory that is another's now, or was when it was deleted, has none: to read the history of
@@ -153,7 +155,6 @@ class LifecycleService(Service):
         own: dict[str, frozenset[int]] = {}
         entries: list[HistoryEntry] = []
         size = max(100, min(limit, _HISTORY_PAGE))
-        before = None
         with self._engine.read():
             while len(entries) < limit and (
                 page := self._engine.history.entries_of(*owner, limit=size, before=before)

@@ -112,7 +112,8 @@ def _follow_reviews(
 def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None:
     """Return the row that a memory had at a moment, or ``None`` if it did not exist.
 
-    Accesses are not in the history: they are the current ones. Must run inside a transaction.
+    Accesses are not in the history: they are the current ones, and none if another user or run has
+    it since. Must run inside a transaction.
     """
     stamp = format_time(moment)
     changes = engine.history.of_memory(memory_id)
@@ -132,7 +133,15 @@ def row_at(engine: Engine, memory_id: str, moment: datetime) -> RowValues | None
         updates = sum(change.event == "UPDATE" for change in since)
         version = row.get("version")
         row["version"] = max(1, version - updates) if isinstance(version, int) else 1
+        if any(_moves(change) for change in later):
+            # They told whose it was how often, and when, its new owner found it.
+            row["access_count"], row["last_accessed"] = 0, None
     return row
+
+
+def _moves(change: Change) -> bool:
+    """Return whether a change gave a memory to another user or run."""
+    return change.event == "UPDATE" and not change.columns.isdisjoint(_OWNERS)
 
 
 def _undo_questions(engine: Engine, owner: Owner | None) -> str | None:

@@ -138,3 +138,5 @@ def _replace(engine: Engine, rows: Iterable[tuple[str, RowValues | None]]) -> No
             engine.memory_rows.insert(kept)
         else:
             engine.memory_rows.set_values(memory_id, row)
+            if any(row[name] != present[name] for name in ("user_id", "run_id")):
+                engine.scratchpad.leave(int(present["seq"]))  # its owner's of now put it there

@@ -275,5 +275,9 @@ def test_a_history_goes_on_behind_a_change_though_others_are_made(memory: AgentM
     memory.update(memory.list_recent(1)[0].id, content="changed")
     own = memory.history(memory.list_recent(1)[0].id)
     assert memory.history(own[0].memory_id, before=own[0].change_id) == own[1:]
+    memory.delete(own[0].memory_id)
+    assert memory.history(own[0].memory_id, before=own[-1].change_id) == []
+    with pytest.raises(MemoryNotFound):
+        memory.history("mem-000000000000", before=5)
     with pytest.raises(ValidationError, match="before"):
         memory.history(before=0)
