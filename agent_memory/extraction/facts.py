@@ -78,11 +78,7 @@ def extract(
 
     Raises ``ConfigurationError`` if the model's settings are wrong, and nothing else.
     """
-    messages, left_out = without_unwanted(messages)
-    problems = []
-    if left_out:
-        count = counted(left_out, "message was", "messages were")
-        problems.append(f"extraction: {count} left out, or a part: the user asked not to store it")
+    messages, problems = without_unwanted(messages)
     if model is None:
         facts = facts_by_rules(messages)
         return _extraction(facts, problems, by="rules", model_used="rules", prompt=None)

@@ -1,7 +1,7 @@
-"""What a user asks not to store, as in "Don't save this, but my brother is in rehab".
+"""What a user asks not to store: "Don't save this, but my brother is in rehab".
 
-An order about data ("Don't store it, stream it", "Do not record it") is none: the request opens its
-sentence, is all of it, or is followed by what the user says of themselves.
+Only what follows "but" in the same sentence is surely meant. "Please don't remember that" may be
+about anything, a file too: what it is about stays, and the user is told.
 """
 
 from __future__ import annotations
@@ -9,89 +9,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from agent_memory.extraction.rules.corrections import offers_help
 from agent_memory.models.conversation import Message, MessageRole
 from agent_memory.text.phrases import any_of, pattern
-from agent_memory.text.quotations import FENCED, Quotation, parted
-from agent_memory.text.sentences import sentences
+from agent_memory.text.quotations import FENCED, parted
+from agent_memory.text.sentences import sentence_spans, sentences
+from agent_memory.text.speech_acts import is_asking
 
-_KEEP: Final = "(?:save|store|remember|memori[sz]e|keep|note|record|log|write down)"
-_NOT: Final = "(?:don't|do not|dont|never)"
-_MEMORY: Final = "(?: (?:in|to) (?:your )?memory| anywhere)"
-_THIS: Final = "(?:this|that|any of (?:this|that)|what I (?:just )?(?:said|told you))"
-_REQUEST: Final = any_of(
-    rf"""
-    please {_NOT} (?:{_KEEP} (?:{_THIS}|it)|write (?:{_THIS}|it) down){_MEMORY}?
-    {_NOT} (?!log\b)(?:{_KEEP} {_THIS}|write {_THIS} down){_MEMORY}?(?: please)?
-    {_NOT} (?:{_KEEP} it|write it down)(?:{_MEMORY}(?: please)?| please)
-    (?:bitte )?(?:speicher[en]?|notier[en]?|merke?) (?:dir )?(?:das|dies)(?: bitte)? nicht
-    bitte (?:das )?nicht (?:speichern|merken|notieren)
-    (?:s'il (?:te|vous) plaît,? )?ne (?:retiens|retenez|notez?|gardez?|mémorisez?) pas (?:ça|cela)
-    (?:s'il (?:te|vous) plaît,? )?n'enregistrez? pas (?:ça|cela)
-    (?:por favor,? )?no (?:guardes?|recuerdes?|anotes?|registres?|memorices?) (?:esto|eso)
-    """
+_PLEASE: Final = "(?:please|bitte|por favor|s'il (?:te|vous) pla\u00eet)"
+_REQUEST: Final = rf"\W*(?:{_PLEASE},? )?" + any_of(r"""
+    (?:don't|do not|dont) (?:save|store|remember|memori[sz]e|keep|note) (?:this|that)
+    (?:speicher[en]?|notier[en]?|merke?) (?:dir )?(?:das|dies)(?: bitte)? nicht
+    ne (?:retiens|retenez|notez?|gardez?|mémorisez?) pas (?:ça|cela)|n'enregistrez? pas (?:ça|cela)
+    no (?:guardes?|recuerdes?|anotes?|memorices?) (?:esto|eso)
+    """)
+_IS_ALL: Final = pattern(rf"{_REQUEST}(?:,? {_PLEASE})?\W*")
+_IS_BESIDE: Final = pattern(
+    rf"{_REQUEST},? (?:but|aber|pero|mais) (?:(?:I|my|we|our|ich|wir|meine?|unsere?|je|nous|mon|ma"
+    r"|mes|notre|nos|yo|mi|mis|soy|estoy|tengo)\b|j')"
 )
-_CJK: Final = (
-    r"(?:\u8bf7)?(?:\u4e0d\u8981|\u522b)"  # "(please) don't"
-    r"(?:\u8bb0\u4f4f|\u8bb0\u5f55|\u4fdd\u5b58)\u8fd9(?:\u4e2a|\u4e9b|\u4ef6\u4e8b)"
-    r"|(?:\u3053\u308c|\u3053\u306e(?:\u8a71|\u3053\u3068))[\u306f\u3092]?"  # "this (talk)"
-    r"(?:\u899a\u3048|\u8a18\u9332\u3057|\u4fdd\u5b58\u3057)\u306a\u3044\u3067"
-    r"(?:\u304f\u3060\u3055\u3044)?"
+_KEEPS: Final = pattern(
+    r"\b(?:sav|stor[ei]|rememb|memor|keep|kept|not(?:e|ing)|record|speicher|merk|enreg|guard|anot)"
 )
-_OWN: Final = (
-    r"(?:(?:I|my|we|our)\b|I'|(?:ich|wir|meine?|unsere?|je|nous|mon|ma|mes|notre|nos|yo|mi|mis"
-    r"|soy|estoy|tengo)\b|j'|\u6211|\u79c1)"
+"""What "that" may be: "I'll save Oak Street 6.", "Don't save that, but my street is …"."""
+_MAY_BE_UNWANTED: Final = (
+    "extraction: a user may have asked not to store what they said: it is stored, until delete or"
+    " erase removes it"
 )
-_ASKS: Final = pattern(
-    rf"^\W*(?:{_REQUEST}|{_CJK})"
-    r"(?:,? (?:s'il (?:te|vous) pla\u00eet|por favor|bitte))?"
-    r"(?:(?:, it's (?:private|personal|confidential|a secret))?\W*$"
-    r"|(?P<own>(?:\s*[,:\uff0c\uff1a\u3001]\s*|\s+(?=(?:but|aber|mais|pero)\b))"
-    r"(?:(?:but|aber|mais|pero)\s+)?"
-    rf"{_OWN}))"
-)
-_OF_SELF: Final = pattern(rf"(?:^|[^\w]){_OWN}|[\u6211\u79c1]")
 
 
-def without_unwanted(messages: Sequence[Message]) -> tuple[list[Message], int]:
-    """Return messages without what their user asks not to store, and how many had such a thing.
-
-    "Don't save this, but I'm ill" leaves what stands before it, "I'm ill. Don't save this" nothing
-    of its message. Alone in a message, it is about the last that the same user said of themselves,
-    and about the reply to it. Places stay: nothing is left of the text of a message.
-    """
+def without_unwanted(messages: Sequence[Message]) -> tuple[list[Message], list[str]]:
+    """Return messages without what their users ask not to store, and what to tell about it."""
     left = list(messages)
-    changed: set[int] = set()
+    problems: set[str] = set()
+    reply_to = ""
     for place, message in enumerate(messages):
-        if message.role is not MessageRole.USER or (kept := _kept(message.text)) is None:
-            continue
-        own = [kept]
-        if len(sentences(message.text)) == 1 and not _is_followed(message.text):
-            before = [
-                n
-                for n in range(place)
-                if messages[n].role is MessageRole.USER and messages[n].name == message.name
-            ]
-            if before and _OF_SELF.search(messages[before[-1]].text):
-                own = [""] * (place - before[-1]) + own
-        for n, text in zip(range(place + 1 - len(own), place + 1), own, strict=True):
-            is_others = messages[n].role is MessageRole.USER and messages[n].name != message.name
-            if not is_others:
-                left[n] = left[n].model_copy(update={"content": text})
-                changed.add(n)
-    return left, len(changed)
+        text = message.text
+        if message.role is MessageRole.ASSISTANT:
+            reply_to = text
+        parts = [text[begin:end] for begin, end in sentence_spans(text)]
+        asked = {part: problem for part in parts if (problem := _problem(part, reply_to))}
+        is_of_user = message.role is MessageRole.USER
+        if asked and is_of_user and parted(text) == [text] and not FENCED.search(text):
+            kept = "".join(part for part in parts if part not in asked).strip()
+            left[place] = message.model_copy(update={"content": kept})
+            problems.update(asked.values())
+    return left, sorted(problems)
 
 
-def _kept(text: str) -> str | None:
-    """Return what is left of a text with such a request; ``None`` if it has none."""
-    if FENCED.search(text) or any(isinstance(part, Quotation) for part in parted(text)):
+def _problem(sentence: str, reply_to: str) -> str | None:
+    """Return what to tell about a sentence that is left out; ``None`` for any other."""
+    if _IS_BESIDE.match(sentence) and not _KEEPS.search(reply_to):
+        return "extraction: a sentence was left out: a user asked not to store what it says"
+    if not _IS_ALL.fullmatch(sentence):
         return None
-    parts = sentences(text)
-    for place, part in enumerate(parts):
-        if (asks := _ASKS.match(part)) is not None:
-            return " ".join(parts[:place]) if asks["own"] else ""
-    return None
-
-
-def _is_followed(text: str) -> bool:
-    asks = _ASKS.match(text)
-    return asks is not None and asks["own"] is not None
+    last = next(reversed(sentences(reply_to)), "")
+    return None if is_asking(last) or offers_help(last) else _MAY_BE_UNWANTED
