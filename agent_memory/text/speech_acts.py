@@ -281,13 +281,17 @@ _FORGET: Final = pattern(
     r"|^\W*+\w\S*+(?: \S++)? (?:asks?|asked|wants?|wanted|requests?|requested)"
     r" (?:\w+ )?(?:to|that)\b"
     r".{0,60}\b(?:forget|forgotten|delete|deleted|erase|erased|remove|removed)\b"
-    r"|^\W*(?:(?:bitte|por favor|s'il (?:te|vous) pla[i\u00ee]t)[\s,]+)*(?:"
+)
+# It may tell of somebody: "Olvida que soy su hijo" is "he forgets it" too. What a comma or a colon
+# parts from the order is new: "Vergiss, dass ich Bonn gesagt habe, ich wohne in Köln."
+_FORGET_ABROAD: Final = pattern(
+    r"^\W*(?:(?P<please>bitte|por favor|s'il (?:te|vous) pla[i\u00ee]t)[\s,]+)?(?:"
     r"(?:vergiss|vergessen sie)(?:,? bitte)?,? dass\b"
     r"|oubliez? (?:que\b|qu')"
-    # "Olvida que …" is also "he forgets that …": what he does each time is no order.
-    r"|olvid[ae] que\b(?!.*\b(?:cada|cuando|siempre)\b)"
+    r"|(?(please)olvid[ae]|olvida(?= que (?:(?:yo|no|me) )?(?:soy|estoy|(?-i:[a-z\u00ed]+o))\b))"
+    r" que\b(?!.*\b(?:cada|cuando|siempre)\b)"
     r"|\u8bf7\u4f60?\u5fd8[\u4e86\u8bb0\u6389](?=\u6211)|\u5fd8\u6389(?=\u6211)"
-    r"|\u5fd8[\u4e86\u8bb0]\u6211(?=[\u4f1a\u4f4f\u559c]))"
+    r"|\u5fd8[\u4e86\u8bb0]\u6211(?=[\u4f1a\u4f4f\u559c]))(?!.*[,:;\uff0c\uff1a\uff1b])"
 )
 _SAID_BY: Final = re.compile(r"^\W*[\w-]{1,40}:\s+")
 LEAD: Final = (
@@ -304,12 +308,13 @@ _SUPPOSED: Final = pattern(
     r"\b(?:if|unless|would|could|might|(?-i:may)(?! \d)|maybe|perhaps|suppose|imagine|wish|hopes?"
     r"|hypothetically|want(?:s|ed)?|plan|used to)\b"
 )
-# "Angenommen hat er es" and "nehmen wir Postgres" suppose nothing.
+# "Status: angenommen, ich bin dabei" and "nehmen wir Postgres" suppose nothing.
 _HYPOTHESIS: Final = pattern(
-    r"^\W*(?:[^\W\d_]{1,30}:\s+)?(?:for (?:the sake of argument|argument's sake),"
-    r"|angenommen,? (?:dass )?(?:ich|wir|meine?|unsere?)\b"
+    r"^(?!.*;)\W*(?:angenommen, (?:ich|wir)\b"
+    r"|(?:[^\W\d_]{1,30}:\s+)?(?:for (?:the sake of argument|argument's sake),"
+    r"|angenommen,? dass (?:ich|wir|meine?|unsere?)\b"
     r"|nehmen wir (?:(?:ein)?mal )?an,|(?:supongamos|sup[o\u00f3]n|imaginemos) que\b"
-    r"|(?:supposons|imaginons) (?:que\b|qu')|\u5047\u8bbe(?=\u6211))"
+    r"|(?:supposons|imaginons) (?:que\b|qu')|\u5047\u8bbe(?=\u6211)))"
 )
 # In a name, as in "No Doubt", it denies nothing.
 _DENIED: Final = pattern(
@@ -467,13 +472,20 @@ def is_denied(sentence: str) -> bool:
 def is_request_to_forget(text: str) -> bool:
     """Return whether a text asks to forget something, or says that somebody asked for it."""
     head = text[:_JUDGED]
-    if _FORGET.match(head) is None or has_quotation(text):
+    if has_quotation(text):
         return False
+    if _FORGET.match(head) is None:
+        return may_tell_of_forgetting(text)
     spoken = _SAID_BY.sub("", head)
     order = _ORDER.match(spoken)
     if order is None or spoken[order.end() :].lstrip()[:1].isupper():  # "Delete Bob is ill"
         return True
     return not _names_something(spoken, order)
+
+
+def may_tell_of_forgetting(text: str) -> bool:
+    """Return whether a text asks to forget something, or tells that somebody does."""
+    return _FORGET_ABROAD.match(text[:_JUDGED]) is not None
 
 
 def is_request_to_remember(text: str) -> bool:

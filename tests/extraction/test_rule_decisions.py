@@ -110,6 +110,14 @@ def test_what_is_to_be_forgotten_is_asked_about_in_other_languages(order: str, k
     assert outcomes(decided(order, known=(known,))) == [("DELETE", "m0")]
 
 
+@pytest.mark.parametrize(
+    "text", ["Olvida que soy su hijo.", "Oublie que je suis là.", "忘了我会来。"]
+)
+def test_what_may_tell_that_somebody_forgets_is_kept_if_nothing_is_like_it(text: str) -> None:
+    known = ("Mi madre tiene demencia.", "Je parle polonais.")
+    assert outcomes(decided(text, known=known)) == [("ADD", None)]
+
+
 def test_nobody_has_what_another_said_forgotten() -> None:
     known = ("Ann: My phone number is 555",)
     assert outcomes(decided("Bob: Forget my phone number", known=known)) == [("NONE", None)]

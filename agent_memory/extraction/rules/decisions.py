@@ -32,7 +32,7 @@ from agent_memory.models.conversation import OperationEvent
 from agent_memory.models.decision import ASKED_TO_FORGET
 from agent_memory.models.fields import new_memory_id
 from agent_memory.text.normalize import exact_form, near_form
-from agent_memory.text.speech_acts import is_request_to_forget
+from agent_memory.text.speech_acts import is_request_to_forget, may_tell_of_forgetting
 from agent_memory.text.stems import stems
 
 ADD, UPDATE, DELETE, NONE = OperationEvent
@@ -101,8 +101,7 @@ def _decide(
     """
     fact = checks.facts[place]
     before, related = earlier.related(fact.text), checks.related[place]
-    if is_request_to_forget(fact.text):
-        _forget(checks, place, [*before, *related])
+    if is_request_to_forget(fact.text) and _forget(checks, place, [*before, *related]):
         return False
     same = _same(checks, place)
     if same is not None:
@@ -330,11 +329,13 @@ def _form(text: str) -> str:
     return near_form(exact_form(text))
 
 
-def _forget(checks: DecisionChecks, place: int, related: Sequence[RelatedMemory]) -> None:
-    """Propose to forget the memory that a fact asks to forget."""
+def _forget(checks: DecisionChecks, place: int, related: Sequence[RelatedMemory]) -> bool:
+    """Propose to forget the memory that a fact asks to forget; return whether it asks for that."""
     wanted = stems(speaker_and_text(checks.facts[place].text)[1]) - _ASKS
     memory = _nearest(checks, place, wanted, related)
     if memory is None:
+        if may_tell_of_forgetting(checks.facts[place].text):
+            return False
         checks.note(
             NONE,
             [place],
@@ -342,7 +343,7 @@ def _forget(checks: DecisionChecks, place: int, related: Sequence[RelatedMemory]
             confidence=1.0,
             reasoning="it asks to forget what is not there",
         )
-        return
+        return True
     # It may be asked of a part of the memory alone: a review shows of which.
     asked = " ".join(word for word in memory.text.split() if stems(word) & wanted)
     checks.note(
@@ -353,6 +354,7 @@ def _forget(checks: DecisionChecks, place: int, related: Sequence[RelatedMemory]
         confidence=_FORGET,
         reasoning=f"{ASKED_TO_FORGET}{asked}",
     )
+    return True
 
 
 def _nearest(
