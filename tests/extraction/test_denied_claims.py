@@ -40,6 +40,7 @@ def kept(claim: str, reply: str = "", name: str | None = None) -> list[str]:
         "Your question is a good one.",
         "Your query is slow as it reads every row.",
         "For example, your name is Bob and your age is 30.",
+        "Here is a phrase. For example, your cat is Tom.",
         "For instance, your interest rate is 5% and your principal is $100.",
         "As an example, your balance is $100.",
         "E.g. your key is 42.",
@@ -51,6 +52,11 @@ def kept(claim: str, reply: str = "", name: str | None = None) -> list[str]:
 )
 def test_what_an_assistant_guesses_asks_or_comments_on_is_no_fact(claim: str) -> None:
     assert kept(claim) == []
+
+
+def test_an_example_of_what_is_the_users_is_kept() -> None:
+    example = "For example, your cat is Tom."
+    assert kept(f"You have two pets. {example}") == [example]
 
 
 @pytest.mark.parametrize(
@@ -65,6 +71,10 @@ def test_what_an_assistant_guesses_asks_or_comments_on_is_no_fact(claim: str) ->
         "I've noted that you might be late.",
         "We'll deliver the sofa on May 5, whether it rains or not.",
         "For your trip, your hotel is Adler.",
+        "For example, your dentist appointment is on May 5.",
+        "For instance, your flight is at 7 am.",
+        "E.g. your meeting with Ann is at 3.",
+        "In the current scenario, your server is at 10.0.0.1.",
         "For reference, your ticket number is 5521.",
         "For instance type: your server is a t3.large.",
         "In the example account, your balance is $100.",

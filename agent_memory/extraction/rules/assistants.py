@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.changes import NO
 from agent_memory.extraction.rules.corrections import is_correction, offers_help
+from agent_memory.extraction.rules.values import DATE, TIME
 from agent_memory.text.phrases import any_of, pattern, words_of
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_asking
@@ -41,10 +42,13 @@ _IS_UNSURE_LAST: Final = pattern(
 )
 _IS_CONDITIONAL: Final = pattern(r"\W*(?:if|unless|when|whenever|in case|assuming|depending)\b")
 _IS_EXAMPLE: Final = pattern(
-    r"\W*(?:(?:for|as an) (?:example|instance)|e\.g\.|(?:let's )?say"
-    r"|in (?:this|that|the|our) (?:\w+ )?(?:example|exercise|scenario))(?:,|:|(?= your\b))"
+    r"\W*(?:(?P<may_be_true>(?:for|as an) (?:example|instance)|e\.g\.)|(?:let's )?say"
+    r"|in (?:this|that|the|our) (?:(?!current)\w+ )?(?:example|exercise|scenario))"
+    r"(?:,|:|(?= your\b))"
 )
 """How a sentence begins that makes up what is "yours": "For example, your name is Bob"."""
+_HAS_DATE: Final = pattern(rf"\b(?:{DATE}|{TIME}|at \d{{1,2}})\b")
+_IS_OF_USER: Final = pattern(r"\byour?\b")
 _OFFERS: Final = pattern(
     r"\bif (?:you|that|this|it)(?:'d| would)? (?:want|like|wish|prefer|agree|works?|helps?)\b"
 )
@@ -73,7 +77,7 @@ _IS_OF_THE_WORK: Final = pattern(
 """What is worked on here; a code that is "4711" is a fact."""
 
 
-def is_guess(sentence: str, claim: re.Match[str]) -> bool:
+def is_guess(sentence: str, claim: re.Match[str], sentence_before: str) -> bool:
     """Return whether an assistant is not sure of what it says in a sentence, or only comments.
 
     ``claim`` is the part of the sentence that would last: "your budget is", "I booked".
@@ -84,7 +88,7 @@ def is_guess(sentence: str, claim: re.Match[str]) -> bool:
         return True
     if not claim[0].lower().startswith("your"):
         return _IS_TO_COME.match(claim[0]) is not None and _OFFERS.search(sentence) is not None
-    if is_asking(sentence) or _HAS_CONDITION.search(lead) or _IS_EXAMPLE.match(sentence):
+    if is_asking(sentence) or _HAS_CONDITION.search(lead) or _is_example(sentence, sentence_before):
         return True
     if _IS_OF_THE_TALK.match(claim[0]) or _IS_OF_THE_WORK.match(sentence, claim.start()):
         return True
@@ -92,6 +96,17 @@ def is_guess(sentence: str, claim: re.Match[str]) -> bool:
     if _IS_CONDITIONAL.match(before) and not any(letter.isdigit() for letter in after):
         return True
     return bool(_IS_UNSURE_NEXT.match(after) or _IS_UNSURE_LAST.search(after))
+
+
+def _is_example(sentence: str, before: str) -> bool:
+    """Return whether a sentence makes something up, and is no example of what is true.
+
+    "You have two meetings. For example, your review is on May 5."
+    """
+    begins = _IS_EXAMPLE.match(sentence)
+    if begins is None or not begins["may_be_true"]:
+        return begins is not None
+    return not (_HAS_DATE.search(sentence) or _IS_OF_USER.search(before))
 
 
 # Denials ------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from agent_memory.extraction.rules.answers import answer_to
@@ -173,7 +174,8 @@ def _denial_after(messages: Sequence[Message], place: int) -> Denial | None:
     is_replied_to = following and following[0].role is MessageRole.USER
     if not is_replied_to or message.role is not MessageRole.ASSISTANT:
         return None
-    claims = [part for part in _read(message.text)[1] if _worth(part, message.role)]
+    parts = pairwise(["", *_read(message.text)[1]])
+    claims = [part for before, part in parts if _worth(part, message.role, before)]
     return denial_of(claims, message.text, following[0].text, stands_alone=_stands_alone)
 
 
@@ -190,7 +192,7 @@ def _facts_of(message: Message, text: str, place: int, *, is_among_people: bool)
         if number in output or _is_program(sentence, parts[number - 1] if number else ""):
             rest += [sentence] if message.role is MessageRole.USER else []
             continue
-        sure = _worth(sentence, message.role)
+        sure = _worth(sentence, message.role, parts[number - 1] if number else "")
         if sure and not is_among_people and is_instruction(sentence):
             fact = _fact(message, place, _bare(sentence), sure)
             yield fact._replace(category=MemoryCategory.PREFERENCE)
@@ -341,14 +343,17 @@ def spoken(message: Message, text: str) -> str:
     return f"{message.name}: {text}" if message.name else text
 
 
-def _worth(sentence: str, role: MessageRole) -> float:
-    """Return the confidence that a sentence says something to keep; 0 if it does not."""
+def _worth(sentence: str, role: MessageRole, before: str = "") -> float:
+    """Return the confidence that a sentence says something to keep; 0 if it does not.
+
+    ``before`` is the sentence before it.
+    """
     sentence = sentence[:_JUDGED]
     if is_small_talk(sentence):
         return 0.0
     if role is MessageRole.ASSISTANT:
         claims = _LASTING.finditer(sentence)
-        is_claimed = not all(is_guess(sentence, claim) for claim in claims)
+        is_claimed = not all(is_guess(sentence, claim, before) for claim in claims)
         return _OF_OTHERS if is_claimed else 0.0
     is_stated = is_request_to_remember(sentence) or _SELF.search(sentence) is not None
     return _OF_SPEAKER if is_stated else _OF_OTHERS
