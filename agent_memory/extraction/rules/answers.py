@@ -149,6 +149,7 @@ _IS_AT_HAND: Final = pattern(
     r"\b(?:I|me|us|we|let's|this|that|these|those|it|here|now|again|else|another|further|more"
     r"|today|tomorrow|tonight|ready|sure|okay|ok|done|trying|looking|asking|referring|interested"
     r"|happy with|questions?|want|need|mean|mind|think|see|know|remember|agree|wish|hear|follow"
+    r"|tienes? (?:sentido|(?:mucha )?prisa|que ser|(?:alg\w+ )?(?:comentario|sugerencia)s?)"
     r"|ich|mir|mich|uns|das|hier|jetzt|noch|wieder|sicher|fertig|fragen|je|ça|cela|ici|encore"
     r"|prête?|sûre?|esto|eso|ahora|aquí|otra|más|preguntas|estás? (?:usted )?segur[oa]|list[oa])\b"
     r"|这|那|现在|これ|それ|今"
