@@ -66,6 +66,7 @@ def kept(asked: str, reply: str, name: str | None = None) -> list[str]:
         ("¿Tiene seguro médico?", "No."),
         ("¿Tiene usted hijos?", "No."),
         ("¿Tiene que tomar insulina?", "Sí."),
+        ("¿Tienes sentido del ritmo?", "Sí."),
         ("¿Toma medicamentos?", "No."),
         ("¿Fuma?", "No."),
         ("¿Ha sido operado?", "No."),
