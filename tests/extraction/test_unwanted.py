@@ -28,7 +28,7 @@ def stored(root: Path, *turns: str) -> tuple[set[str], str]:
     [
         "Don't save this, but my brother is in rehab.",
         "please do not remember that but I'm in rehab.",
-        "Dont note this, but we are getting divorced.",
+        "Dont note this, but my wife has left.",
         "Speichere das bitte nicht, aber ich bin krank.",
         "Ne note pas ça, mais je suis malade.",
         "No guardes esto, pero estoy enferma.",
@@ -71,6 +71,7 @@ def test_the_request_alone_is_not_stored_but_all_else_is(root: Path, request_: s
         ("Never store this.",),
         ("Please don't log that.",),
         ("Don't save this, but the parser fails.",),
+        ("Don't store this, but we keep the logs in S3.",),
         ("Don't keep this open, but I use it.",),
         ("My code fails, but don't save this.",),
         ("a: I'll save Oak Street 6.", "Don't save that, but my address is Oak Street 5."),

@@ -25,8 +25,8 @@ _REQUEST: Final = rf"\W*(?:{_PLEASE},? )?" + any_of(r"""
     """)
 _IS_ALL: Final = pattern(rf"{_REQUEST}(?:,? {_PLEASE})?\W*")
 _IS_BESIDE: Final = pattern(
-    rf"{_REQUEST},? (?:but|aber|pero|mais) (?:(?:I|my|we|our|ich|wir|meine?|unsere?|je|nous|mon|ma"
-    r"|mes|notre|nos|yo|mi|mis|soy|estoy|tengo)\b|j')"
+    rf"{_REQUEST},? (?:but|aber|pero|mais) (?:(?:I|my|ich|meine?|je|mon|ma|mes|yo|mi|mis"
+    r"|soy|estoy|tengo)\b|j')"
 )
 _KEEPS: Final = pattern(
     r"\b(?:sav|stor[ei]|rememb|memor|keep|kept|not(?:e|ing)|record|speicher|merk|enreg|guard|anot)"
