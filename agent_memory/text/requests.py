@@ -73,10 +73,11 @@ _FOR_KIN: Final = pattern(
     r"^\W*(?:what|which|how many)\b(?: \w+){0,3}? (?:should|can|could|shall) (?:I|we) \w+"
     rf" {_KIN_NAME}(?:\W*$| (?:for|on|at|this|next|when|if|as|who) \w)"
     rf"|^\W*(?:what|which|where|when|how|why)\b(?: \w+){{0,3}}? (?:should|can|could) {_KIN_NAME}"
-    r" (?-i:[a-z])"
+    r" (?!(?:an?|the|it|this|that|me|us|him|them|my|our|your|his|her|their)\b)(?-i:[a-z])"
 )
 """Whom it is for or about: "What should I buy my wife Clara?". In "Can I teach my son French?" what
-follows is what is taught; "What" has asked for that before.
+follows is what is taught; "What" has asked for that before. In "How can my mom Google this?" what
+follows is done.
 """
 _RECALLING: Final = pattern(
     r"\b(?:did|have|had) (?:I|we)\b|^\W*(?:when|where|who|what) ?(?:'s|is|are|was|were)\b"
