@@ -246,6 +246,45 @@ def test_what_says_since_when_or_of_another_is_not_known_already(fact: str, know
     assert outcomes(decided(fact, known=(known,))) == [("ADD", None)]
 
 
+@pytest.mark.parametrize(
+    ("known", "fact"),
+    [
+        ("May 5", "May 5, 1990"),
+        ("May 5", "5 May"),
+        ("May 5", "the 5th of May"),
+        ("Jan 5", "January 5th, 1990"),
+        ("in May", "May 5"),
+    ],
+)
+def test_a_birthday_told_in_full_takes_the_place_of_the_same(known: str, fact: str) -> None:
+    decisions = decided(f"My birthday is {fact}.", known=(f"My birthday is {known}.",))
+    assert outcomes(decisions) == [("UPDATE", "m0")]
+
+
+@pytest.mark.parametrize(
+    ("known", "fact", "outcome"),
+    [
+        ("My birthday is May 5.", "My birthday is May 15, 1990.", ("ASK", "m0")),
+        ("My birthday is May 5.", "My birthday is March 5, 1990.", ("ASK", "m0")),
+        ("My birthday is May 5, 1990.", "My birthday is May 5, 1991.", ("ASK", "m0")),
+        ("My birthday is 05/06.", "My birthday is 06/05.", ("ASK", "m0")),
+        ("My birthday is May 5 and I hate cake.", "My birthday is May 5, 1990.", ("ADD", None)),
+        ("My birthday is May 5.", "My birthday is May 5, 1990, I think.", ("ADD", None)),
+        ("My birthday is May 5.", "Our birthday is May 5, 1990.", ("ADD", None)),
+        ("My birthday is May 5.", "My son's birthday is May 5, 2015.", ("ADD", None)),
+        ("Mia's birthday is May 5.", "Mia's birthday is May 5, 2015.", ("ADD", None)),
+        ("My flight is on May 5.", "My flight is on May 5 at 7.", ("ADD", None)),
+        ("The deadline is May 5.", "The deadline is the 5th of May.", ("ADD", None)),
+        ("The deadline is this Friday.", "The deadline is next Friday.", ("ASK", "m0")),
+        ("The deadline is June 5.", "The deadline is July 5.", ("ASK", "m0")),
+    ],
+)
+def test_another_date_or_one_beside_others_takes_no_place(
+    known: str, fact: str, outcome: tuple[str, str | None]
+) -> None:
+    assert outcomes(decided(fact, known=(known,))) == [outcome]
+
+
 def test_a_date_that_tells_as_much_takes_the_place_of_another() -> None:
     for fact in ("No, my birthday is May 5.", "No, my birthday is May 5, 1990."):
         assert outcomes(decided(fact, known=("My birthday is May 4.",))) == [("UPDATE", "m0")]

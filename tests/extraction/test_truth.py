@@ -279,3 +279,67 @@ def test_a_value_of_which_there_is_one_is_news_beside_other_values(
     root: Path, slot: str, turns: str
 ) -> None:
     assert after(root, slot, ONE_EACH[slot], turns) == (False, False)
+
+
+def added(root: Path, known: str, turns: str) -> tuple[list[str], int]:
+    """Return the memories and the number of reviews after a fact and after a conversation."""
+    messages = [
+        {"role": "user" if turn[0] == "u" else "assistant", "content": turn[3:]}
+        for turn in turns.split("|")
+    ]
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.add(known, user_id="u")
+        memory.add(messages, user_id="u")
+        return sorted(left.content for left in memory.list_recent()), len(memory.reviews())
+
+
+@pytest.mark.parametrize(
+    ("known", "turns"),
+    [
+        ("I am 34.", "a: How old are you?|u: 35"),
+        ("I am 34.", "u: Hi|a: Hello! How old are you?|u: 35."),
+        ("I am 34.", "a: Hello, how old are you?|u: 35. Thanks!"),
+        ("My salary is 80k.", "a: What is your salary?|u: 85k"),
+        ("My favourite colour is blue.", "a: What is your favourite colour?|u: Green"),
+        ("My zip code is 1010.", "a: How old are you?|u: 35|a: What is your zip code?|u: 1020"),
+    ],
+)
+def test_a_value_that_was_asked_for_is_news(root: Path, known: str, turns: str) -> None:
+    contents, reviews = added(root, known, turns)
+    assert (known in contents, reviews) == (False, 0)
+
+
+@pytest.mark.parametrize(
+    ("known", "turns"),
+    [
+        ("I am 34.", "u: You are my doctor.|a: How old are you?|u: 44"),
+        ("I am 34.", "u: Pretend to be me.|a: How old are you?|u: 44"),
+        ("I am 34.", "u: Fill in this form for my dad.|a: How old are you?|u: 70"),
+        ("I am 34.", "a: How old are you?|u: 44|a: Noted.|u: That was a test."),
+        ("I am 34.", "a: How old are you?|u: 44. Just kidding."),
+        ("I am 34.", "a: I play your doctor. How old are you?|u: 44"),
+        ("I am 34.", "a: In this game, how old are you?|u: 44"),
+        ("My birthday is May 5.", "a: When is your birthday?|u: June 6"),
+        ("My name is Ann.", "a: What is your name?|u: Tom"),
+        ("My favourite colour is blue.", "a: What is your favourite colour?|u: Not blue."),
+        ("My zip code is 1010.", "a: Any allergies?|u: Nuts.|a: What is your zip code?|u: 1020"),
+    ],
+)
+def test_what_may_be_no_value_of_oneself_is_asked_about(root: Path, known: str, turns: str) -> None:
+    contents, reviews = added(root, known, turns)
+    assert (known in contents, reviews) == (True, 1)
+
+
+@pytest.mark.parametrize(
+    ("known", "turns"),
+    [
+        ("My favourite colour is blue.", "a: What is your favourite colour?|u: Just kidding."),
+        ("My favourite colour is blue.", "a: What is your cat's favourite colour?|u: Green"),
+        ("I am 34.", "a: How old is your character?|u: 44"),
+        ("I am 34.", "a: How old are you?|u: 44, in the story."),
+        ("My birthday is May 5.", "u: You are my doctor.|a: Hi|u: My birthday is May 5, 1990."),
+    ],
+)
+def test_what_contradicts_nothing_is_kept_beside(root: Path, known: str, turns: str) -> None:
+    contents, reviews = added(root, known, turns)
+    assert (known in contents, len(contents), reviews) == (True, 2, 0)

@@ -48,8 +48,10 @@ _ONE_EACH: Final = frozenset(
 )  # fmt: skip
 """Slots of which the speaker has one, so another value is new even without a word of change.
 
-Of others, two may share a name, and somebody may have two mail addresses. A birthday and the height
-of an adult never change: one of two is wrong, and which, nobody says."""
+Of others, two may share a name, and somebody may have two mail addresses. The height of an adult
+never changes: one of two is wrong, and which, nobody says."""
+_BIRTHDAY: Final = "birthday"
+"""Never changes either, but may be said with the year, or as "5 May", and then says all of it."""
 _SHARE: Final = 0.6
 """The share of the words of a denied thing that the older text must have."""
 _MOST_BESIDE: Final = 8
@@ -99,6 +101,8 @@ class Conflict(NamedTuple):
     is_sure: bool = False
     is_bare: bool = False
     """Whether it is sure without a word of change: only if nothing else is said."""
+    may_stay: bool = False
+    """Whether the older may be true beside it: if it is not replaced, nothing is asked."""
     is_of_any: bool = False
     """Whether it may conflict with another text of the kind instead: the nearest is reviewed."""
     replaced: frozenset[str] = frozenset()
@@ -148,10 +152,12 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
             if may_go and not (is_sure or _is_announced(new)):
                 continue
             why = f"another value of {stated.attribute}"
+            is_bare = not (_is_announced(new) or new.change.denied)
             return Conflict(
                 why,
                 is_sure=is_sure,
-                is_bare=not (_is_announced(new) or new.change.denied),
+                is_bare=is_bare,
+                may_stay=is_bare and stated.value.goes_with(known.value),
                 replaced=words_of_statement(known, old),
             )
     return None
@@ -190,7 +196,9 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
     if not is_mine or is_beside(new.text) or is_beside(old.text):
         return False
     has_one = stated.whose != "the" and (
-        stated.attribute in _ONE_EACH or stated.attribute.startswith("favourite ")
+        stated.attribute in _ONE_EACH
+        or stated.attribute.startswith("favourite ")
+        or (stated.attribute == _BIRTHDAY and stated.value.goes_with(known.value))
     )
     is_meant = has_one or (_is_announced(new) and not stated.is_another)
     is_alike = stated.value.is_closed and stated.value.kind == known.value.kind

@@ -283,7 +283,7 @@ def _ask(
         if against is None and memory in refuted:
             against = Conflict("what it may have corrected is said again")
         is_left = memory.id in changes or checks.is_touched(memory)
-        if against is None or is_left or _says_the_same(memory.text, fact.text):
+        if against is None or against.may_stay or is_left or _says_the_same(memory.text, fact.text):
             continue
         if against.is_of_any and asked:
             continue

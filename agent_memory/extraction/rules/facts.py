@@ -29,7 +29,7 @@ from agent_memory.models.enums import MemoryCategory
 from agent_memory.text.program_output import split_at_output
 from agent_memory.text.quotations import FENCED, Quotation, parted
 from agent_memory.text.sentences import fitting, sentences, tells_steps, with_lists_joined
-from agent_memory.text.small_talk import is_made_of_small_talk
+from agent_memory.text.small_talk import is_made_of_small_talk, opening_end
 from agent_memory.text.speech_acts import (
     is_asking,
     is_bare_name,
@@ -140,12 +140,28 @@ def _is_corrected_answer(messages: Sequence[Message], place: int) -> bool:
 
 def _says_more(messages: Sequence[Message]) -> bool:
     """Return whether users say more in a conversation than values, greetings and the like."""
-    return any(
-        not (is_made_of_small_talk(part) or _stands_alone(_bare(part)))
-        for message in messages
-        if message.role is MessageRole.USER
-        for part in (sentence[:_JUDGED] for sentence in sentences(message.text))
-    )
+    for before, message in zip((None, *messages), messages, strict=False):
+        if message.role is not MessageRole.USER:
+            continue
+        for place, part in enumerate(sentence[:_JUDGED] for sentence in sentences(message.text)):
+            if is_made_of_small_talk(part) or _stands_alone(_bare(part)):
+                continue
+            if place > 0 or before is None or not _is_value_asked_for(before, part):
+                return True
+    return False
+
+
+def _is_value_asked_for(before: Message, part: str) -> bool:
+    """Return whether a sentence is a value, and the assistant only asked for it just before.
+
+    "34" is, behind "Hi! How old are you?", but not behind "I play your doctor. How old are you?".
+    """
+    asked = sentences(before.text) if before.role is MessageRole.ASSISTANT else []
+    question = asked[-1] if asked else ""
+    if "," in question[opening_end(question) :] or not all(map(is_made_of_small_talk, asked[:-1])):
+        return False
+    answer, _ = answer_to(question, part, stands_alone=_stands_alone)
+    return answer is not None and statement(answer) is not None
 
 
 def _answers_of(

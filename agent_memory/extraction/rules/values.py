@@ -52,7 +52,10 @@ _PARTS_OF_A_DATE: Final = tuple(
         rf"\b{_DAY}", rf"\b{_MONTH}\b|\d[./-]\d", r"(?<!\d)\d{1,2}(?!\d)", r"\d{4}", TIME, r"q[1-4]"
     )
 )  # fmt: skip
-_OF_A_DATE: Final = re.compile(r"[\w:]+")
+_OF_A_DATE: Final = re.compile(
+    r"\b(?!of\b)(?:next|this|\d+(?=(?:st|nd|rd|th)\b)|[^\W\d]{3}|[\w:]+)"
+)
+"""A word of a date as it is compared: "5" of "5th", "jan" of "January"."""
 _ONLY_DIGITS: Final = re.compile(r"\d[./-]\d")
 _ANOTHER: Final = frozenset(("next", "this"))
 _COLOURS: Final = frozenset(
