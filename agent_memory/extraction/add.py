@@ -288,7 +288,8 @@ def _answer(
 ) -> AddMemoryResponse:
     changed = [outcome for outcome in outcomes if outcome.event != "NONE"]
     problems = [*problems, *(outcome.problem for outcome in outcomes if outcome.problem)]
-    reviews = [review_id for outcome in outcomes for review_id in outcome.review_ids]
+    # A memory that was stored while the others were read is compared twice: see ``Newcomers``.
+    reviews = list(dict.fromkeys(each for outcome in outcomes for each in outcome.review_ids))
     return AddMemoryResponse(
         success=bool(changed or reviews) or not has_refused,
         data=[

@@ -16,8 +16,11 @@ from agent_memory.extraction.rules.readings import read
 from agent_memory.models.memory import Memory
 from agent_memory.storage.engine import Engine
 
+_READ: Final = 2_000
+"""Changes that are read, the last ones, of whichever owner: all others wait for it. Reading 100,000
+held the lock of writers for six seconds."""
 _MOST: Final = 500
-"""Newcomers that are compared, the last ones: all others wait for it, a second at most."""
+"""Newcomers that are compared, the last ones."""
 
 
 class Contradiction(NamedTuple):
@@ -29,7 +32,7 @@ class Contradiction(NamedTuple):
 
 
 class Newcomers:
-    """The memories of one owner whose text was stored or changed after a change.
+    """The memories of one owner whose text was stored or changed after a change, the last ones.
 
     ``new`` is a memory of the same owner. Must be made and used inside the write transaction.
     """
@@ -38,7 +41,8 @@ class Newcomers:
         self._engine = engine
         self._texts = EarlierFacts()
         self._ids: dict[str, str] = {}
-        changes = engine.history.between(since + 1, engine.operations.last_number())
+        last = engine.operations.last_number()
+        changes = engine.history.between(max(since, last - _READ) + 1, last)
         ids = list(dict.fromkeys(each.memory_id for each in changes if "content" in each.new))
         rows = engine.memory_rows.get_many(ids)
         is_any_run = new.user_id is not None and new.run_id is None
@@ -58,7 +62,9 @@ class Newcomers:
             older, newer, against = newcomer, memory_id, conflict(new, old)
             if against is None:
                 older, newer, against = memory_id, newcomer, conflict(old, new)
-            if against is None or newcomer == memory_id or (against.is_of_any and is_asked):
+            if against is None or against.may_stay or newcomer == memory_id:
+                continue
+            if against.is_of_any and is_asked:
                 continue
             if self._engine.memories.exists(newcomer):
                 is_asked = True

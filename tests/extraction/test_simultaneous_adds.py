@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from agent_memory import AddMemoryResponse, AgentMemory, Review
+from agent_memory.services.newcomers import _READ
 
 ROUNDS = 4
 _WAITS = 2.0
@@ -125,6 +126,7 @@ def test_what_two_say_at_once_is_kept_and_asked(
         ("I like tea.", "My dog is called Bello."),
         ("My sister lives in Rome.", "My brother lives in Oslo."),
         ("I am allergic to nuts.", "I am allergic to nuts."),
+        ("My birthday is May 5.", "My birthday is 5 May 1990."),
     ],
 )
 def test_nothing_is_asked_of_what_may_both_be_true(
@@ -174,3 +176,40 @@ def test_all_reviews_are_in_the_answer_of_an_add_and_undone_with_it(root: Path) 
         assert len(told) == 3 * ROUNDS
         memory.undo()
         assert len(memory.reviews()) == 3 * ROUNDS - 2
+
+
+@pytest.mark.parametrize("place", range(1, 6))
+def test_what_is_stored_at_any_time_meanwhile_is_asked_about_once(root: Path, place: int) -> None:
+    left: list[int] = []
+
+    def clock() -> datetime:
+        if left and left.pop() == place:
+            other.store("My birthday is May 5.", user_id="ann")
+        return datetime.now(UTC)
+
+    with opened(root) as other, AgentMemory("bob", root=root, embedder=None, clock=clock) as memory:
+        left += range(place, 0, -1)
+        answer = memory.add("My birthday is May 6.", user_id="ann")
+        assert not left
+        assert answer.metadata.reviews == [each.review_id for each in memory.reviews()]
+        assert len(memory.reviews()) == 1
+
+
+@pytest.mark.parametrize(("others", "asked"), [(_READ - 1, 1), (_READ, 0)])
+def test_only_the_last_changes_are_compared(root: Path, others: int, asked: int) -> None:
+    calls: list[Any] = []
+
+    def model(messages: Any, _schema: Any) -> str:
+        calls.append(messages)
+        if len(calls) == 1:
+            return json.dumps({"facts": [{"text": "My zip code is 1020."}]})
+        if len(calls) == 2:  # the memories were read
+            memory.store("My zip code is 1010.", user_id="ann")
+            memory.store_many([{"content": f"Note {n}", "user_id": "ben"} for n in range(others)])
+        return ""  # no decision: the fact is added as it is
+
+    with AgentMemory("bob", root=root, embedder=None) as memory:
+        memory.store("I like tea.", user_id="ann")
+        memory.add("My zip code is 1020.", user_id="ann", llm=model)
+        assert len(calls) > 1
+        assert len(memory.reviews()) == asked
