@@ -14,7 +14,7 @@ from agent_memory.models.portable import Entry, PassedOver
 from agent_memory.models.scratchpad import Scratchpad
 
 MEMORIES_ALONE: Final = (
-    "only the memories: history, graph and settings are in an export of the whole agent as `store`"
+    "only the memories: the rest is in an export of the whole agent in the format `store`"
 )
 """What the formats without a place for anything else note; true of one user's memories too."""
 
