@@ -98,11 +98,15 @@ def test_a_column_that_others_added_to_the_database_is_named(
         assert memory.move_to(tmp_path / "untouched").notes == []
         schema = url.rpartition("schema=")[2]
         postgres.administer(f"ALTER TABLE {schema}.memories ADD COLUMN rating integer")
-        notes = memory.move_to(tmp_path / "back").notes
+        try:
+            notes = memory.move_to(tmp_path / "back").notes
+            exported = memory.export(tmp_path / "1.yaml").notes
+        finally:  # other tests use the schema again
+            postgres.administer(f"ALTER TABLE {schema}.memories DROP COLUMN rating")
         assert [note.partition("hand ")[2] for note in notes] == [
             "(memories.rating) were not moved"
         ]
-        assert "(memories.rating)" in " ".join(memory.export(tmp_path / "1.yaml").notes)
+        assert "(memories.rating)" in " ".join(exported)
 
 
 def test_what_is_being_moved_in_is_no_store_yet(

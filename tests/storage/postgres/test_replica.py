@@ -137,6 +137,7 @@ def test_what_was_acknowledged_is_found_though_the_replica_lags(
     pair: Pair, embedder: WordEmbedder | None
 ) -> None:
     url = pair.url()
+    looks = 1 if embedder is None else 2  # for its words first, which may have to be corrected
     with (
         AgentMemory("bob", root=url, embedder=embedder) as memory,
         AgentMemory("bob", root=url, embedder=embedder) as other,
@@ -145,21 +146,21 @@ def test_what_was_acknowledged_is_found_though_the_replica_lags(
         if embedder is not None:
             memory.migrate(embedder=embedder)
         pair.catch_up()
-        assert looked_up(memory, "tea")[1:] == (1, 0)
+        assert looked_up(memory, "tea")[1:] == (looks, 0)
         with pair.lagging():
             memory.store("Drink tea at night too", id="mem-night")
             for own in (memory, other):  # who stored, and another process of the same agent
                 texts, searches, lagging = looked_up(own, "tea")
                 assert sorted(texts) == ["Drink tea at night too", "Prefer tea in the morning"]
-                assert (searches, lagging) == (0, 1)
+                assert (searches, lagging) == (0, looks)
             memory.delete(kept)
-            assert looked_up(other, "tea") == (["Drink tea at night too"], 0, 1)
+            assert looked_up(other, "tea") == (["Drink tea at night too"], 0, looks)
             memory.update("mem-night", content="Drink milk at night")
             assert looked_up(other, "milk night")[0] == ["Drink milk at night"]
             memory.erase(["mem-night"])
-            assert looked_up(other, "milk night") == ([], 0, 1)
+            assert looked_up(other, "milk night") == ([], 0, looks)
         pair.catch_up()
-        assert looked_up(other, "milk night") == ([], 1, 0)
+        assert looked_up(other, "milk night") == ([], looks, 0)
 
 
 def test_what_another_program_stored_is_found_though_the_replica_lags(pair: Pair) -> None:

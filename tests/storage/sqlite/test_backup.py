@@ -177,7 +177,8 @@ def test_a_memory_is_not_backed_up_onto_itself(memory: AgentMemory, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("place", "reason"), [("root", "is a directory"), ("missing/copy.db", "there is no directory")]
+    ("place", "reason"),
+    [("root", "is a directory"), ("missing/copy.db", "missing' does not exist")],
 )
 def test_a_place_that_cannot_hold_a_file_is_refused(
     memory: AgentMemory, tmp_path: Path, place: str, reason: str

@@ -166,7 +166,7 @@ def _refuse_destination(destination: Path) -> None:
     if destination.is_dir():
         raise ValidationError.of("destination", "is a directory: name a file", str(destination))
     if not destination.parent.is_dir():
-        message = f"there is no directory {str(destination.parent)!r:.300}"
+        message = f"the directory {str(destination.parent)!r:.300} does not exist"
         raise ValidationError.of("destination", message, str(destination))
 
 
