@@ -62,4 +62,6 @@ def sweep_copies() -> None:
             is_new = status.st_mtime > time.time() - _MOMENT and not (folder / _IN_USE).exists()
             if stat.S_ISDIR(status.st_mode) and is_ours and not is_new:
                 with locked(folder / _IN_USE, busy=_BUSY):
-                    shutil.rmtree(folder)
+                    # Its process may be deleting it too: a file that is gone already is no reason
+                    # to leave the rest.
+                    shutil.rmtree(folder, ignore_errors=True)

@@ -57,7 +57,7 @@ def test_backups_are_listed_with_what_they_were_made_before(
 
 def test_a_folder_that_does_not_exist_is_named(cli: Cli, backup: Path, tmp_path: Path) -> None:
     made = cli("backup", str(tmp_path / "safe" / "bob.db"))
-    words = f"Error: destination: there is no directory '{tmp_path}/safe'\n"
+    words = f"Error: destination: the directory '{tmp_path}/safe' does not exist\n"
     assert (made.code, made.err) == (4, words)
     assert contents(backup.parents[2]) == AFTER
 
