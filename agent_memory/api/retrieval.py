@@ -287,12 +287,12 @@ class RetrievalVerbs(OpenMemory):
         return refined(request, self._look, self._store.searches.follow_up)
 
     def _look(self, request: SearchRequest) -> SearchResults:
-        searches, now = self._opened_store.searches, request.now or self._now()
-        state = self._store.vectors.state()
+        store, now = self._opened_store, request.now or self._now()
+        state = store.vectors.state()
         if state.active is not None:
-            request = searches.with_terms(request, now=now)
+            request = store.searches.with_terms(request, now=now)
         meaning = self._embedding.of_query(corrected(request.query, request.terms), state)
-        return searches.search(request, meaning, now=now)
+        return store.searches.search(request, meaning, now=now)
 
     def _search_as_of(
         self, request: SearchRequest, as_of: Time, shared: Sequence[str]
