@@ -176,12 +176,11 @@ def _varied(
     alternatives |= other_lengths(vocabulary, terms)
     has_wide = has_dense(request.query) or any(map(has_dense, sample))
     alternatives = _with_widths(vocabulary, terms, alternatives, has_wide=has_wide)
+    corrected = meant if is_english else {}
     return [
         term._replace(
             alternatives=alternatives.get(term.word, ()),
-            correction=correction_of(vocabulary, term, meant.get(term.word, ()))
-            if is_english
-            else "",
+            correction=correction_of(vocabulary, term, corrected.get(term.word, ())),
             is_light=term.is_light or (not term.is_name and term.written.lower() in light_words),
         )
         for term in terms

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -123,30 +123,46 @@ def test_a_misspelt_word_is_embedded_as_what_it_meant(
             assert "database" in hits[0].memory.content
 
 
+ENGLISH: Final = (
+    "Two houses on our street burned down",
+    "We drove through the desert",
+    "The puppies chewed my shoe",
+    "The contract with Marina ends in May",
+    "Both angles of the roof are steep",
+)
+GERMAN: Final = (
+    "Der Wagen steht in der Garage, und ich fahre mit dem Rad",
+    "Die Karten für das Konzert liegen auf dem Tisch",
+    "Meine Mutter wohnt in Hamburg, und der Hund bellt nachts",
+)
+
+
+SPANISH: Final = (
+    "Me gusta el pescado con arroz",
+    "Vivo con mi hermano en una casa de Madrid",
+    "La reunión es el lunes por la tarde",
+)
+
+
 @pytest.mark.parametrize(
-    "query",
+    ("texts", "query"),
     [
-        "Do I ride horses?",
-        "a dessert for tonight",
-        "poppies",
-        "Was ist mit meinem Magen?",
-        "Where does Mariana work?",
-        "angel",
+        (ENGLISH + GERMAN, "Do I ride horses?"),
+        (ENGLISH + GERMAN, "a dessert for tonight"),
+        (ENGLISH, "poppies"),
+        (ENGLISH, "Where does Mariana work?"),
+        (ENGLISH, "angel"),
+        (GERMAN, "Was ist mit meinem Magen?"),
+        (SPANISH, "pecado"),
     ],
 )
-def test_another_word_is_embedded_as_it_is(tmp_path: Path, query: str) -> None:
+def test_another_word_is_embedded_as_it_is(
+    tmp_path: Path, texts: tuple[str, ...], query: str
+) -> None:
     """Each was taken for a slip of another word, which no memory had to have as it was spelt."""
     embedder = Telling()
     with AgentMemory("bob", root=tmp_path, embedder=embedder) as memory:
-        for text in (
-            "Two houses on our street burned down",
-            "We drove through the desert",
-            "The puppies chewed my shoe",
-            "Der Wagen steht in der Garage, und ich fahre mit dem Rad",
-            "The contract with Marina ends in May",
-            "Both angles of the roof are steep",
-        ):
-            memory.store(text)
+        memory.store_many([{"content": text} for text in texts])
         memory.migrate()
         memory.search(query)
         assert embedder.asked[-1] == query
