@@ -2,15 +2,16 @@
 
     python -m bench.speed                     1,000, 10,000 and 100,000 memories
     python -m bench.speed --sizes 1000        a short one
-    python -m bench.speed --sizes 1000000     the largest: ten minutes, 2 GB of disk
+    python -m bench.speed --sizes 1000000 --rounds 100    the largest: twenty minutes, 2 GB
     python -m bench.speed --embedder wordllama    with search by meaning
 
 Times are milliseconds: the median (p50) and the 95th percentile (p95), first wall-clock time, then
 CPU time, which other work on the machine affects less. Every store is durable (synchronous=FULL).
-The baselines, in the same run, on the same disk and file system, are one 4 KB write and fsync, and
-FTS5's own bm25() over all the words of the same questions. Cold commands, which are whole
-processes, are shown beside the bare interpreter; for a cold search Python reports how long its
-imports took, by package.
+Each search is measured by turns with FTS5's own bm25() over all the words of the same questions,
+and each cold command, which is a whole process, with the bare interpreter. The last column says how
+many times as long as those it takes: that changes little where a machine's speed changes from
+minute to minute. A bare 4 KB write and fsync on the same disk is measured too. For a cold search
+Python reports how long its imports took, by package.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import functools
 import os
 import re
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -48,6 +50,8 @@ FILTERS: Final = {
 }
 _SESSIONS_A_USER: Final = 40
 """One of this many sessions is a user's."""
+_TURN: Final = 10
+"""How many calls are made before it is the turn of the yardstick."""
 _IMPORT: Final = re.compile(r"import time:\s+(\d+) \|\s+\d+ \|\s+(\S+)")
 
 
@@ -80,9 +84,26 @@ def _cpu() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def report(size: int, name: str, times: list[Time]) -> None:
-    """Print one row."""
+def by_turns(
+    call: Callable[[Argument], object],
+    yardstick: Callable[[Argument], object],
+    arguments: list[Argument],
+) -> tuple[list[Time], list[Time]]:
+    """Time two calls with the same arguments, a few of one after a few of the other."""
+    times: list[Time] = []
+    beside: list[Time] = []
+    for start in range(0, len(arguments), _TURN):
+        beside += timed(yardstick, arguments[start : start + _TURN])
+        times += timed(call, arguments[start : start + _TURN])
+    return times, beside
+
+
+def report(size: int, name: str, times: list[Time], beside: list[Time] | None = None) -> None:
+    """Print one row, and how many times the CPU time of the yardstick it took."""
     columns = percentiles([each.wall for each in times]) + percentiles([each.cpu for each in times])
+    if beside:
+        own, other = (statistics.median(each.cpu for each in of) for of in (times, beside))
+        columns += f"{own / other:9.2f}x"
     print(f"{size:>8,}  {name:34}{columns}   n={len(times)}", flush=True)
 
 
@@ -119,7 +140,7 @@ def measure(size: int, rounds: int, embedder: str) -> None:
             report(size, "info", timed(lambda _: memory.info(), range(20)))
             report(size, "statistics", timed(lambda _: memory.statistics(), range(3)))
             report(size, "store beside `agent-memory stats`", stores_beside(memory, workload))
-            measure_yardsticks(memory.path, size, questions)
+            report(size, "yardstick: 4 KB write + fsync", bare_writes(memory.path))
         report(size, "open and close", timed(lambda _: reopen(folder), range(50)))
         measure_cold(folder, size, questions[:20], workload)
         print(f"{size:>8,}  of it imports: {cold_imports(folder, questions[0])}", flush=True)
@@ -130,11 +151,25 @@ def measure(size: int, rounds: int, embedder: str) -> None:
 
 
 def measure_searches(memory: AgentMemory, size: int, questions: list[str]) -> None:
-    """Time searches without and with filters."""
+    """Time searches without and with filters, and FTS5 alone beside each."""
+    connection = apsw.Connection(str(memory.path), flags=apsw.SQLITE_OPEN_READONLY)
+    sql = "SELECT rowid FROM memory_index WHERE memory_index MATCH ? ORDER BY rank LIMIT 5"
+
+    def rank(question: str) -> None:
+        words = "".join(letter if letter.isalnum() else " " for letter in question).split()
+        list(connection.execute(sql, (" OR ".join(f'"{word}"' for word in words),)))
+
     for question in questions[:5]:
         memory.search(question)
+        rank(question)
+    yardstick: list[Time] = []
     for name, filters in FILTERS.items():
-        report(size, name, timed(functools.partial(memory.search, filters=filters), questions))
+        search = functools.partial(memory.search, filters=filters)
+        times, beside = by_turns(search, rank, questions)
+        report(size, name, times, beside)
+        yardstick += beside
+    report(size, "yardstick: FTS5 bm25() of all words", yardstick)
+    connection.close()
 
 
 def stores_beside(memory: AgentMemory, workload: Workload) -> list[Time]:
@@ -159,18 +194,24 @@ def measure_cold(folder: str, size: int, questions: list[str], workload: Workloa
     program = str(Path(sys.executable).with_name("agent-memory"))
     command = [program, "--root", folder, "--agent", "bench"]
 
-    def timed_processes(name: str, words: list[str], last: Iterable[str]) -> None:
-        def run(word: str) -> None:
-            subprocess.run([*words, word], check=True, capture_output=True)
+    def run(words: list[str], word: str) -> None:
+        subprocess.run([*words, word], check=True, capture_output=True)
 
-        report(size, name, timed(run, last))
+    def bare(_: str) -> None:
+        run([sys.executable, "-c"], "pass")
 
-    timed_processes("yardstick: `python -c pass`", [sys.executable, "-c"], ["pass"] * 20)
-    timed_processes("cold `search`", [*command, "search"], questions)
-    timed_processes("cold `search --json`", [*command, "search", "--json"], questions)
-    timed_processes("cold `search --tag`", [*command, "search", "--tag", "kafka"], questions)
-    sentences = [workload.sentence() for _ in questions]
-    timed_processes("cold `store`", [*command, "store"], sentences)
+    yardstick: list[Time] = []
+    commands = {
+        "search": questions,
+        "search --json": questions,
+        "search --tag kafka": questions,
+        "store": [workload.sentence() for _ in questions],
+    }
+    for name, words in commands.items():
+        times, beside = by_turns(functools.partial(run, [*command, *name.split()]), bare, words)
+        report(size, f"cold `{name}`", times, beside)
+        yardstick += beside
+    report(size, "yardstick: `python -c pass`", yardstick)
 
 
 def cold_imports(folder: str, question: str) -> str:
@@ -189,8 +230,8 @@ def cold_imports(folder: str, question: str) -> str:
     return ", ".join(f"{name} {used / 1000:.1f}" for name, used in shares.most_common(8))
 
 
-def measure_yardsticks(path: Path, size: int, questions: list[str]) -> None:
-    """Time a bare durable write, and FTS5 alone."""
+def bare_writes(path: Path) -> list[Time]:
+    """Time a bare durable write on the same disk."""
     with tempfile.NamedTemporaryFile(dir=path.parent) as scratch:
 
         def write(block: bytes) -> None:
@@ -199,16 +240,7 @@ def measure_yardsticks(path: Path, size: int, questions: list[str]) -> None:
             scratch.flush()
             os.fsync(scratch.fileno())
 
-        report(size, "yardstick: 4 KB write + fsync", timed(write, [os.urandom(4096)] * 200))
-    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
-    sql = "SELECT rowid FROM memory_index WHERE memory_index MATCH ? ORDER BY rank LIMIT 5"
-
-    def search(question: str) -> None:
-        words = "".join(letter if letter.isalnum() else " " for letter in question).split()
-        list(connection.execute(sql, (" OR ".join(f'"{word}"' for word in words),)))
-
-    report(size, "yardstick: FTS5 bm25() of all words", timed(search, questions))
-    connection.close()
+        return timed(write, [os.urandom(4096)] * 200)
 
 
 def main() -> None:
@@ -219,7 +251,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=300, help="calls of each verb")
     arguments = parser.parse_args()
     print(describe_machine())
-    print(f"{'memories':>8}  {'':34}{'p50 ms':>10}{'p95 ms':>10}{'p50 CPU':>10}{'p95 CPU':>10}")
+    columns = "".join(
+        f"{name:>10}" for name in ("p50 ms", "p95 ms", "p50 CPU", "p95 CPU", "beside")
+    )
+    print(f"{'memories':>8}  {'':34}{columns}")
     for size in arguments.sizes:
         measure(size, arguments.rounds, arguments.embedder)
         print()

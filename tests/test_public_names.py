@@ -87,6 +87,7 @@ async def ask(storage: agent_memory.MemoryStorage) -> list[float]:
 number: int = memory.store("The lighthouse is red")
 memory.store(5)
 agent_memory.NoSuchName
+memory.session({"user_id": "alice"}).search("lighthouse", limits=5)
 """
 
 
@@ -95,10 +96,11 @@ def test_a_program_that_uses_the_package_is_type_checked(tmp_path: Path) -> None
     checker = [sys.executable, "-m", "mypy", "--strict", "--config-file=", "program.py"]
     done = subprocess.run(checker, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     problems = [line.split(":", maxsplit=2)[1:] for line in done.stdout.splitlines()[:-1]]
-    assert [line for line, _ in problems] == ["9", "10", "11"], done.stdout + done.stderr
+    assert [line for line, _ in problems][:4] == ["9", "10", "11", "12"], done.stdout + done.stderr
     assert 'expression has type "str", variable has type "int"' in problems[0][1]
     assert 'incompatible type "int"; expected "str"' in problems[1][1]
     assert 'Module has no attribute "NoSuchName"' in problems[2][1]
+    assert 'Unexpected keyword argument "limits"' in problems[3][1]
 
 
 def test_the_names_are_listed_before_they_are_imported() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from agent_memory.api.arguments import (
     Time,
@@ -38,6 +38,13 @@ from agent_memory.models.session import SessionContext, SessionScope
 from agent_memory.runtime.lazy_parts import lazy_property
 
 if TYPE_CHECKING:
+    from agent_memory.api.options import (
+        OwnAddOptions,
+        OwnSearchOptions,
+        OwnStoreOptions,
+        OwnUpdateOptions,
+        StoreManyOptions,
+    )
     from agent_memory.api.verbs import MemoryVerbs
     from agent_memory.embeddings.usage import EmbeddingUsage
     from agent_memory.models.conversation import Message
@@ -127,7 +134,7 @@ class SessionMemory(WithCheckedFlags):
         limit: int | None = None,
         *,
         filters: SearchFilters | Mapping[str, Any] | None = None,
-        **arguments: Any,  # noqa: ANN401 - those of AgentMemory.search
+        **arguments: Unpack[OwnSearchOptions],
     ) -> SearchResults:
         """Find memories of this session, as ``AgentMemory.search`` does.
 
@@ -135,12 +142,13 @@ class SessionMemory(WithCheckedFlags):
         never searched, so there is no ``shared``.
         """
         self._refuse_unless("read")
-        if arguments.pop("shared", None):
+        options: dict[str, Any] = {**arguments}
+        if options.pop("shared", None):
             raise PermissionDenied(
                 "a session cannot search other agents' memories: leave shared out"
             )
-        asked = self._narrowed(filters, arguments)
-        results = self._memory.search(query, limit, filters=asked, **arguments)
+        asked = self._narrowed(filters, options)
+        results = self._memory.search(query, limit, filters=asked, **options)
         # What waits for its embedding, say, may be another user's.
         metadata = results.search_metadata.model_copy(update={"degraded": []})
         return results.model_copy(update={"search_metadata": metadata})
@@ -271,21 +279,22 @@ class SessionMemory(WithCheckedFlags):
     def add(
         self,
         messages: str | Mapping[str, Any] | Sequence[Mapping[str, Any] | Message],
-        **arguments: Any,  # noqa: ANN401 - those of AgentMemory.add
+        **arguments: Unpack[OwnAddOptions],
     ) -> AddMemoryResponse:
         """Learn from a conversation of this session, as ``AgentMemory.add`` does.
 
         If the session may not delete, deletions are put up for review instead (``reviews``).
         """
         self._refuse_unless("write")
-        self._refuse_fixed(arguments)
-        if "is_confidential" in arguments:
+        options: dict[str, Any] = {**arguments}
+        self._refuse_fixed(options)
+        if "is_confidential" in options:
             raise PermissionDenied("is_confidential: every session is confidential: leave it out")
-        if arguments.pop("may_delete", True) is not True:
+        if options.pop("may_delete", True) is not True:
             raise PermissionDenied(
                 "may_delete: the session's permissions decide that: leave it out"
             )
-        if arguments.get("dry_run") or arguments.get("llm") is not None:
+        if options.get("dry_run") or options.get("llm") is not None:
             self._refuse_unless("read")  # both show what is known
         may_delete = self.scope.permissions.delete
         answer = _without_details(
@@ -295,7 +304,7 @@ class SessionMemory(WithCheckedFlags):
                 run_id=self._run_id,
                 may_delete=may_delete,
                 is_confidential=True,
-                **arguments,
+                **options,
             )
         )
         if self.scope.permissions.read:
@@ -303,7 +312,7 @@ class SessionMemory(WithCheckedFlags):
         changes = [memory.model_copy(update={"previous_memory": None}) for memory in answer.data]
         return answer.model_copy(update={"data": changes, "operations": None})
 
-    def store(self, content: str, **arguments: Any) -> str:  # noqa: ANN401 - AgentMemory.store's
+    def store(self, content: str, **arguments: Unpack[OwnStoreOptions]) -> str:
         """Store a memory of this session and return its id; see ``AgentMemory.store``.
 
         An ``id`` must begin with this session's ``id_prefix``.
@@ -316,7 +325,7 @@ class SessionMemory(WithCheckedFlags):
     def store_many(
         self,
         items: Iterable[Mapping[str, Any]],
-        **arguments: Any,  # noqa: ANN401 - AgentMemory.store_many's
+        **arguments: Unpack[StoreManyOptions],
     ) -> list[str]:
         """Store memories of this session, all or none, and return their ids in order."""
         self._refuse_unless("write")
@@ -329,7 +338,7 @@ class SessionMemory(WithCheckedFlags):
         self._refuse_unless("write")
         self._memory.validate(self._owned_item(item), on_secret=on_secret)
 
-    def update(self, memory_id: str, **changes: Any) -> Memory:  # noqa: ANN401 - AgentMemory's
+    def update(self, memory_id: str, **changes: Unpack[OwnUpdateOptions]) -> Memory:
         """Change a memory of this session, and return it as it is now."""
         self._refuse_unless("write")
         self._refuse_fixed(changes)

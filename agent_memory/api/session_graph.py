@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from agent_memory.api.plain_arguments import WithCheckedFlags
 from agent_memory.errors import PermissionDenied, ValidationError
@@ -16,6 +16,7 @@ from agent_memory.services.graph.changes import NOTHING_HOLDS
 if TYPE_CHECKING:
     from agent_memory.api.arguments import Time
     from agent_memory.api.graph import MemoryGraph
+    from agent_memory.api.options import OwnEdgeChanges, OwnEdgeOptions, OwnEntityOptions
     from agent_memory.models.graph import (
         EdgeView,
         EntityView,
@@ -113,15 +114,19 @@ class SessionGraph(WithCheckedFlags):
 
     # Changing ---------------------------------------------------------------------------------
 
-    def add_entity(self, name: str, **more: Any) -> EntityView:  # noqa: ANN401 - MemoryGraph's
+    def add_entity(self, name: str, **more: Unpack[OwnEntityOptions]) -> EntityView:
         """Add an entity, or add to an existing one."""
         return self._graph.add_entity(name, **self._writable(more))
 
-    def add(self, source: str, relationship: str, target: str, **more: Any) -> EdgeView:  # noqa: ANN401 - MemoryGraph's
+    def add(
+        self, source: str, relationship: str, target: str, **more: Unpack[OwnEdgeOptions]
+    ) -> EdgeView:
         """State that a relationship holds. A memory of another user cannot be its source."""
         return self._graph.add(source, relationship, target, **self._writable(more))
 
-    def update(self, source: str, relationship: str, target: str, **more: Any) -> GraphChange:  # noqa: ANN401 - MemoryGraph's
+    def update(
+        self, source: str, relationship: str, target: str, **more: Unpack[OwnEdgeChanges]
+    ) -> GraphChange:
         """Record a change: close the old relationship and open a new one."""
         scoped = self._writable(more)
         self._refuse_unless("delete")  # what held is closed

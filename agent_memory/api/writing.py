@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from pydantic import BaseModel
 
@@ -24,6 +24,9 @@ from agent_memory.models.memory import Memory, MemoryChanges, MemoryInput
 from agent_memory.models.memory_fields import SharedFields
 from agent_memory.models.safety import FoundSecrets, SecretPolicy
 from agent_memory.services.writing.insert import InsertResult
+
+if TYPE_CHECKING:
+    from agent_memory.api.options import Changes
 
 
 class WritingVerbs(OpenMemory):
@@ -222,7 +225,7 @@ class WritingVerbs(OpenMemory):
         *,
         if_version: int | None = None,
         on_secret: SecretPolicy | None = None,
-        **changes: Any,  # noqa: ANN401 - MemoryChanges' fields
+        **changes: Unpack[Changes],
     ) -> Memory:
         """Change some fields of a memory, and return it as it is now.
 

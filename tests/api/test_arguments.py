@@ -231,7 +231,7 @@ def test_an_unknown_field_is_refused_with_those_that_there_are(memory: AgentMemo
     memory_id = memory.store("Ann likes tea")
     calls: list[Callable[[], object]] = [
         lambda: memory.search("tea", filters=cast("Any", {"status": "blocked"})),
-        lambda: memory.update(memory_id, tag=["x"]),
+        lambda: memory.update(memory_id, tag=["x"]),  # type: ignore[call-arg]
         lambda: memory.store_many([{"content": "x", "tag": "y"}]),
         lambda: memory.session({"user": "ann"}),
     ]

@@ -375,7 +375,7 @@ def test_a_session_gives_nothing_away_and_takes_no_more_than_it_may(memory: Agen
     refused: list[Callable[[], object]] = [
         lambda: session.add("The plan is new.", dry_run=True),
         lambda: session.add("The plan is new.", llm=lambda *_: "{}"),
-        lambda: session.add("The plan is new.", may_delete=True, llm="none"),
+        lambda: session.add("The plan is new.", may_delete=True, llm="none"),  # type: ignore[call-arg]
         lambda: session.store("The plan", on_duplicate=lambda _: "keep"),
     ]
     for call in refused:
@@ -845,7 +845,7 @@ def test_nor_the_owners_reason_of_a_rejection(memory: AgentMemory, alice: Sessio
         assert "may not be stored" in problems
         assert "Ben" not in problems
     with pytest.raises(PermissionDenied):
-        alice.add("I live in Oslo.", is_confidential=False)
+        alice.add("I live in Oslo.", is_confidential=False)  # type: ignore[call-arg]
     report = alice.graph.apply(
         {"updates": [{"action": "ADD", "source": "Ann", "relationship": "in", "target": "Oslo"}]}
     )

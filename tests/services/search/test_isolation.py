@@ -141,7 +141,7 @@ VERBS: dict[str, Callable[[AgentMemory, str], object]] = {
     "history": lambda m, it: m.history(it),
     "update": lambda m, it: m.update(it, content="y"),
     "update fields": lambda m, it: m.update("mem-own", category=it, user_id=it, tags=[it]),
-    "update agent": lambda m, it: m.update("mem-own", agent_id=it),
+    "update agent": lambda m, it: m.update("mem-own", agent_id=it),  # type: ignore[call-arg]
     "delete": lambda m, it: m.delete(it),
     "delete_many": lambda m, it: m.delete_many([it]),
     "promote": lambda m, it: m.promote(it),
