@@ -460,9 +460,13 @@ class SessionMemory(WithCheckedFlags):
 
     def _owned(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         stated = {name: value for name, value in fields.items() if value is not None}
-        memory_id = stated.get("id")
-        is_own_id = isinstance(memory_id, str) and memory_id.startswith(self.id_prefix)
-        self._refuse_fixed(stated, but=("id", "session_id") if is_own_id else ("session_id",))
+        memory_id = stated.get("id", self.id_prefix)
+        if not (isinstance(memory_id, str) and memory_id.startswith(self.id_prefix)):
+            raise PermissionDenied(
+                f"id: in this session it must begin with {self.id_prefix!r} (id_prefix): change it,"
+                " or leave id out"
+            )
+        self._refuse_fixed(stated, but=("id", "session_id"))
         return {
             **fields,
             "user_id": self.scope.user_id,

@@ -768,7 +768,7 @@ def test_an_id_is_taken_only_with_the_sessions_own_beginning(
     memory_id = f"{alice.id_prefix}note"
     assert alice.store("a note", id=memory_id) == memory_id
     for other in (ben, run):
-        with pytest.raises(PermissionDenied, match="id"):
+        with pytest.raises(PermissionDenied, match=f"must begin with '{other.id_prefix}'"):
             other.store("a note", id=memory_id)
 
 
