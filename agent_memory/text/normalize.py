@@ -19,9 +19,9 @@ from typing import Final
 class DuplicateGrade(StrEnum):
     """How closely two memories say the same.
 
-    ``exact``: the same text except for case, white space and the final full stop. ``near``: the
-    same words in the same order, except for commas and fillers. ``similar``: most words are the
-    same, but something differs, perhaps because it was corrected.
+    ``exact``: the same text except for case, white space and a full stop or "!" at the end.
+    ``near``: the same words in the same order, except for commas and fillers. ``similar``: most
+    words are the same, but something differs, perhaps because it was corrected.
     """
 
     EXACT = "exact"
@@ -82,7 +82,7 @@ def one_line(text: str) -> str:
 
 
 def exact_form(text: str) -> str:
-    """Return a text without case, white space and the final full stop.
+    """Return a text without case, white space and the marks at its end, "?" apart.
 
     Case is kept where it may matter: in words with a digit or a sign of code, with a capital after
     the first letter ("OpenAI", "BobSmith", and "US" unless everything is in capitals), and for a
