@@ -452,7 +452,7 @@ def test_an_agent_that_there_is_not_has_a_code_of_its_own(cli: Cli, root: Path) 
     ran = cli("--agent", "nobody", "--json", "search", "x")
     assert ran.code == 5
     assert json.loads(ran.err)["error"]["code"] == "AGENT_NOT_FOUND"
-    with pytest.raises(AgentNotFound, match="does not exist"):
+    with pytest.raises(AgentNotFound, match=r"nobody.* does not exist.*`agent-memory agents`"):
         AgentMemory("nobody", root=root, create=False)
 
 
