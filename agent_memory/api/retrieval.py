@@ -153,8 +153,8 @@ class RetrievalVerbs(OpenMemory):
         """Return another agent's memory, to read, or also to write if its file allows that.
 
         Each use checks that agent's setting ``sharing`` anew. The memory is closed together with
-        this one. Raises ``PermissionDenied`` if it is private, and ``StorageUnavailable`` if there
-        is none.
+        this one. Raises ``PermissionDenied`` if it is private, and ``AgentNotFound`` if there is
+        none.
         """
         self._store.readable_config()  # raises StorageClosed for a memory that is closed
         return self._shared_memories.open(agent_id)

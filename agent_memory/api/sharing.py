@@ -15,6 +15,7 @@ from typing import Final, Generic, Literal, TypeVar
 
 from agent_memory.api.opening import OpenMemory
 from agent_memory.errors import (
+    AgentNotFound,
     ConfigurationError,
     PermissionDenied,
     StorageClosed,
@@ -90,8 +91,8 @@ class SharedMemories(Generic[AnyMemory]):
         It is closed together with the memory that asks, and reopened when its permissions change.
 
         Raises ``PermissionDenied`` if it is private, ``ValidationError`` for an invalid agent id or
-        the asker's own, ``StorageUnavailable`` if there is no such agent or its place is a link,
-        and ``ConfigurationError`` if the asker's own file does not lie under a root.
+        the asker's own, ``AgentNotFound`` if there is no such agent, ``StorageUnavailable`` if its
+        place is a link, and ``ConfigurationError`` if the asker's own file is not under a root.
         """
         return self._open(name).memory
 
@@ -180,10 +181,8 @@ class SharedMemories(Generic[AnyMemory]):
         refuse_unfit_file(path)
         return inode
 
-    def _no_agent(self, name: str) -> StorageUnavailable:
-        return StorageUnavailable(
-            f"no agent {name!r} in {self._root}: `agent-memory agents` lists them"
-        )
+    def _no_agent(self, name: str) -> AgentNotFound:
+        return AgentNotFound(f"no agent {name!r} in {self._root}: `agent-memory agents` lists them")
 
     def _open(self, name: str) -> _Opened[AnyMemory]:
         """Return the memory of another agent, opened as its own file allows now."""

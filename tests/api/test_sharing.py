@@ -23,6 +23,7 @@ from reads import contents
 from agent_memory import (
     AgentMemory,
     AgentMemoryError,
+    AgentNotFound,
     ConfigurationError,
     MissingAgentIdentity,
     NotAMemoryFile,
@@ -137,7 +138,7 @@ def test_what_may_be_written_takes_memories_of_the_one_that_asks(
         ("..", ValidationError),
         ("team/memories.db", ValidationError),
         ("team\n", ValidationError),
-        ("nobody", StorageUnavailable),
+        ("nobody", AgentNotFound),
         ("linked", StorageUnavailable),
         ("linked-file", StorageUnavailable),
         ("a-directory", StorageUnavailable),
@@ -377,7 +378,7 @@ def test_another_file_in_its_place_is_noticed(
     agent("team", STANDUP, sharing="read")
     assert contents(bob.search("standup", shared=["team"])) == [STANDUP]
     shutil.rmtree(root / "team")
-    with pytest.raises(StorageUnavailable, match="no agent 'team'"):
+    with pytest.raises(AgentNotFound, match="no agent 'team'"):
         bob.search("standup", shared=["team"])
     agent("team", "The standup was moved to ten", sharing="read")
     assert contents(bob.search("standup", shared=["team"])) == ["The standup was moved to ten"]
