@@ -233,7 +233,8 @@ class Session:
         """Return the chosen file. Raises ``ConfigurationError`` for a database."""
         address = self.address()
         if not isinstance(address, Path):
-            raise ConfigurationError(f"{address} is in a database, not a file")
+            advice = "back it up and restore it with the database's own tools"
+            raise ConfigurationError(f"{address} is in a database, not a file: {advice}")
         return address
 
     def address(self) -> Address:

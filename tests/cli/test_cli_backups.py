@@ -206,3 +206,8 @@ def test_a_backup_is_no_stream(cli: Cli) -> None:
     done = cli("backup", "-")
     assert (done.code, "give its path" in done.err) == (2, True)
     assert not Path("-").exists()
+
+
+def test_a_database_is_restored_by_its_own_tools(cli: Cli) -> None:
+    done = cli("--root", "postgresql://127.0.0.1:1/memories", "restore", "latest", "--yes")
+    assert (done.code, "the database's own tools" in done.err) == (4, True)
