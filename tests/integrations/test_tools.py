@@ -262,6 +262,9 @@ def test_a_list_has_twenty_memories_at_most_unless_more_are_wanted(memory: Agent
     for style in ("openai", "anthropic"):
         texts = json.dumps(MemoryTools.definitions(style))
         assert texts.count('"maximum": 20') == 3
+    for wrong in (0, 101):
+        with pytest.raises(ValidationError, match="most_results: must be a whole number from 1 to"):
+            MemoryTools(memory, most_results=wrong)
 
 
 def test_as_many_are_found_as_are_listed(memory: AgentMemory, tools: MemoryTools) -> None:

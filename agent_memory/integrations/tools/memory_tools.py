@@ -18,6 +18,7 @@ from pydantic import ValidationError as PydanticValidationError
 
 import agent_memory
 from agent_memory import (
+    MAX_SEARCH_LIMIT,
     AgentMemoryError,
     Duplicate,
     DuplicateGrade,
@@ -87,7 +88,8 @@ class MemoryTools:
 
     ``memory`` is an open memory or a session (``memory.session(…)``), or a function that opens it
     on first use, such as a ``LazyMemory``; an error that it raises becomes a result too. Contents
-    in lists are cut at ``most_characters``, and lists at ``most_results`` (1 to 100).
+    in lists are cut at ``most_characters``, and lists at ``most_results`` (1 to 100, otherwise
+    ``ValidationError``).
     """
 
     def __init__(
@@ -98,6 +100,9 @@ class MemoryTools:
         most_results: int = MOST_RESULTS,
     ) -> None:
         self._open = opener_of(memory)
+        if most_results not in range(1, MAX_SEARCH_LIMIT + 1):  # else each list would be refused
+            limits = f"must be a whole number from 1 to {MAX_SEARCH_LIMIT}"
+            raise ValidationError.of("most_results", limits, most_results)
         self._most = most_characters
         self._most_results = most_results
         self._verbs: dict[str, Callable[[MemoryOrSession, Any], dict[str, Any]]] = {
