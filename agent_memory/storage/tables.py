@@ -101,7 +101,10 @@ class MemoryTable(Protocol):
         """Return the highest row id ever assigned, even if the table may be unreadable."""
 
     def update(self, row_id: int, changes: Mapping[str, Any], *, now: datetime) -> None:
-        """Set some fields of a memory; its version goes up by one."""
+        """Set some fields of a memory; its version goes up by one.
+
+        Unless the text is among them, the memory's reviews stay about it as it is.
+        """
 
     def count_accesses(self, accesses: Mapping[int, tuple[int, str]]) -> None:
         """Add to the access counts: by row id, the number of accesses and the time of the last."""
@@ -140,7 +143,10 @@ class MemoryRowTable(Protocol):
         """
 
     def update(self, memory_id: str, values: Mapping[str, Any], *, updated_at: str) -> None:
-        """Change columns of a row; its version goes up by one."""
+        """Change columns of a row; its version goes up by one.
+
+        Unless the text is among them, the memory's reviews stay about it as it is.
+        """
 
     def set_values(self, memory_id: str, row: Mapping[str, Any]) -> None:
         """Set all columns of a row, including version and times; all must be given."""
@@ -159,7 +165,10 @@ class MemoryRowTable(Protocol):
         """Return whether no memory has this row id."""
 
     def archive(self, memory_ids: Sequence[str], *, archived: bool, now: datetime) -> int:
-        """Archive or unarchive memories; return how many of them changed."""
+        """Archive or unarchive memories; return how many of them changed.
+
+        Their reviews stay about them as they are.
+        """
 
     def last_use(self) -> str | None:
         """Return when a memory was last changed or accessed, in stored form."""
@@ -459,7 +468,7 @@ class ReviewTable(Protocol):
         """Return the memory of a closed review, and when it was closed; ``None`` if it is open."""
 
     def is_stale(self, review_id: int) -> bool:
-        """Return whether the memory was changed since it was put under review."""
+        """Return whether the memory's text was changed since it was put under review."""
 
     def last_decided(self, owner: Owner, *, since: int) -> Operation | None:
         """Return the owner's last operation that only added or dismissed reviews, unless undone.

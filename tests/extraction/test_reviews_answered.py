@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -620,16 +620,70 @@ def test_what_is_to_be_forgotten_of_one_memory_is_asked_about_part_by_part(
     assert [each.content for each in memory.list_recent()] == ["I like jazz."]
 
 
-def test_a_review_follows_a_change_that_leaves_the_text(memory: AgentMemory) -> None:
-    for text in ("I live in Rome.", "I moved to Linz."):
-        memory.add(text, user_id="u")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda memory, it: memory.update(it.memory_id, tags=["home"]),
+        lambda memory, it: memory.update(it.memory_id, tags=["home"]) and memory.undo(),
+        lambda memory, it: memory.store(
+            it.content, user_id="u", tags=["home"], on_duplicate="merge"
+        ),
+        lambda memory, it: memory.archive(it.memory_id) and memory.unarchive(it.memory_id),
+        lambda memory, it: memory.archive([it.memory_id, it.replaced_by]) and memory.undo(),
+        lambda memory, it: [
+            memory.archive(it.memory_id),
+            memory.unarchive(it.memory_id),
+            memory.undo(),
+            memory.undo(),
+        ],
+        lambda memory, it: [
+            memory.delete(it.replaced_by),
+            memory.archive(it.memory_id),
+            memory.unarchive(it.memory_id),
+            memory.undo(memory.history(it.replaced_by)[0].change_id),
+        ],
+    ],
+    ids=["tag", "untag", "merge", "archive", "undo", "undo twice", "delete"],
+)
+def test_a_review_follows_a_change_that_leaves_the_text(
+    memory: AgentMemory, clock: Clock, change: Callable[[AgentMemory, Review], object]
+) -> None:
+    """After `archive` or `tidy` nobody could approve it, and the outdated text ranked first."""
+    add(memory, clock, "I live in Oslo.", "I moved to Bergen.")
     (review,) = memory.reviews()
-    memory.update(review.memory_id, tags=["home"])
+    change(memory, review)
     (same,) = memory.reviews()
     assert (same.replaced_by, same.reasoning) == (review.replaced_by, review.reasoning)
-    assert [hit.under_review for hit in memory.search("Rome")][-1]
-    memory.approve(review.review_id)
-    assert [each.content for each in memory.list_recent()] == ["I moved to Linz."]
+    assert same.remaining == ""
+    assert [(hit.memory.content, hit.under_review) for hit in memory.search("Oslo Bergen")] == [
+        ("I moved to Bergen.", False),
+        ("I live in Oslo.", True),
+    ]
+    memory.approve(same.review_id)
+    assert [each.content for each in memory.list_recent()] == ["I moved to Bergen."]
+
+
+@pytest.mark.parametrize("by", ["archive", "tidy"])
+def test_the_review_of_an_archived_memory_can_be_decided(
+    memory: AgentMemory, clock: Clock, by: str
+) -> None:
+    add(memory, clock, "I live in Oslo.")
+    clock.forward(days=60)
+    add(memory, clock, "I moved to Bergen.")
+    (review,) = memory.reviews()
+    clock.forward(days=40)
+    memory.configure(retention="standard")
+    archived = memory.tidy().archived if by == "tidy" else memory.archive(review.memory_id)
+    assert len(archived) == 1
+    (same,) = memory.session({"user_id": "u"}).reviews()
+    assert (same.replaced_by, same.remaining) == (review.replaced_by, "")
+    assert memory.session({"user_id": "other"}).reviews() == []
+    memory.approve(same.review_id)
+    assert memory.get(review.memory_id) is None
+    memory.undo()
+    assert memory.dismiss(memory.reviews()[0].review_id).content == "I live in Oslo."
+    memory.undo()
+    assert [each.content for each in memory.reviews()] == ["I live in Oslo."]
 
 
 def test_who_leaves_a_place_may_keep_what_they_are(memory: AgentMemory) -> None:

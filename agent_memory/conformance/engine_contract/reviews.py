@@ -86,6 +86,21 @@ class ReviewContract:
             engine.reviews.renew("mem-1")
         assert engine.reviews.is_stale(number)
 
+    def test_a_review_follows_what_leaves_the_text(self, engine: Engine) -> None:
+        (row_id, other_id) = stored(engine, memory_of(1), memory_of(2))
+        with engine.write():
+            number, edited = (_asked(engine, row, "mem-3") for row in (row_id, other_id))
+            engine.memories.update(other_id, {"content": "new"}, now=NOW)
+            for archived in (True, True, False):
+                ids = ["mem-1"] if archived else ["mem-1", "mem-2"]
+                engine.memory_rows.archive(ids, archived=archived, now=NOW)
+                assert not engine.reviews.is_stale(number)
+            engine.memories.update(row_id, {"tags": ["home"]}, now=NOW)
+            engine.memory_rows.update("mem-1", {"archived": 1}, updated_at=format_time(NOW))
+            engine.memory_rows.update("mem-2", {"archived": 1}, updated_at=format_time(NOW))
+        assert not engine.reviews.is_stale(number)
+        assert engine.reviews.is_stale(edited)
+
     @pytest.mark.parametrize("deleted", [["mem-1", "mem-2"], ["mem-1"], ["mem-2"]])
     def test_the_history_keeps_the_questions_of_what_is_deleted(
         self, engine: Engine, deleted: list[str]

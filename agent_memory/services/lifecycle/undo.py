@@ -351,7 +351,7 @@ def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> 
 def _ask_anew(engine: Engine, deletion: Change, questions: object) -> None:
     """Reopen reviews as they were when a memory was deleted: of it, or of others because of it.
 
-    Skips a review whose replacing memory no longer exists or whose own memory was changed since,
+    Skips a review whose replacing memory no longer exists or whose own text was changed since,
     and whatever another program wrote into the history.
     """
     import pydantic  # noqa: PLC0415 - slow, and seldom asked for
@@ -376,6 +376,9 @@ def _ask_anew(engine: Engine, deletion: Change, questions: object) -> None:
 
 
 def _is_changed(engine: Engine, memory_id: str, since: Change) -> bool:
-    """Return whether a memory was changed after another's change; coming back does not count."""
+    """Return whether a memory's text was changed after another's change."""
     later = engine.history.of_memory(memory_id)
-    return any(each.event == "UPDATE" and each.change_id > since.change_id for each in later)
+    return any(
+        each.event == "UPDATE" and "content" in each.columns and each.change_id > since.change_id
+        for each in later
+    )

@@ -40,8 +40,6 @@ def update(
     engine.memories.update(row_id_of(engine, memory.id), effective, now=now)
     if "content" in effective or "user_id" in effective:
         Tombstones(engine).lift(updated.id, updated.content, updated.user_id)
-    if "content" not in effective:
-        engine.reviews.renew(memory.id)  # what it says is as much in question as before
 
 
 def memory_of(engine: Engine, memory_id: str) -> Memory:

@@ -12,6 +12,7 @@ from agent_memory.models.times import format_time
 from agent_memory.storage.filters import EVERYTHING, Equals, Filter
 from agent_memory.storage.records import MEMORY_COLUMNS, Row
 from agent_memory.storage.sql import Condition, Table
+from agent_memory.storage.sql.reviews import renew
 
 if TYPE_CHECKING:
     from agent_memory.models.memory import Memory
@@ -124,4 +125,6 @@ class MemoryTable(Table):
         settings = "".join(f"{name} = ?, " for name in columns)
         sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE seq = ?"
         values = [column_value(changes[name]) for name in columns]
-        self._db.run(sql, (*values, format_time(now), row_id))
+        memory_id = self._db.value(f"{sql} RETURNING id", (*values, format_time(now), row_id))
+        if "content" not in columns:
+            renew(self._db, [memory_id])

@@ -17,6 +17,7 @@ from agent_memory.storage.memory_values import NEW_ROW
 from agent_memory.storage.records import BEFORE_ALL, RowValues, page_end
 from agent_memory.storage.sql import Table
 from agent_memory.storage.sql.history import HistoryTable
+from agent_memory.storage.sql.reviews import renew
 
 _COLUMNS: Final = ("seq", "id", *HISTORIC, *USAGE)
 _SEARCHED: Final = (
@@ -78,6 +79,8 @@ VALUES {",".join([placeholders] * len(rows))} RETURNING id, seq"""
         sql = f"UPDATE memories SET {settings}updated_at = ?, version = version + 1 WHERE id = ?"
         with self._db.savepoint():
             self._db.run(sql, (*written.values(), updated_at, memory_id))
+        if "content" not in written:
+            renew(self._db, [memory_id])
 
     def set_values(self, memory_id: str, row: Mapping[str, Any]) -> None:
         names = (*HISTORIC, *USAGE)
@@ -100,9 +103,11 @@ VALUES {",".join([placeholders] * len(rows))} RETURNING id, seq"""
 
     def archive(self, memory_ids: Sequence[str], *, archived: bool, now: datetime) -> int:
         sql = f"""UPDATE memories SET archived = ?, updated_at = ?, version = version + 1
-WHERE archived IS DISTINCT FROM ? AND id {self._db.AMONG}"""
+WHERE archived IS DISTINCT FROM ? AND id {self._db.AMONG} RETURNING id"""
         values = (int(archived), format_time(now), int(archived), self._db.listed(memory_ids))
-        return self._db.run(sql, values)
+        changed = [memory_id for (memory_id,) in self._db.rows(sql, values)]
+        renew(self._db, changed)
+        return len(changed)
 
     def last_use(self) -> str | None:
         sql = f"""SELECT {self._db.GREATEST}(

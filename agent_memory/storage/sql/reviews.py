@@ -13,6 +13,7 @@ from agent_memory.storage.sql import Table
 if TYPE_CHECKING:
     from agent_memory.models.decision import Review
     from agent_memory.models.owner import Owner
+    from agent_memory.storage.sql.database import SQLDatabase
 
 _INSERT: Final = """
 INSERT INTO reviews (seq, version, replaced_by, confidence, reasoning, proposed_at, session_id)
@@ -90,7 +91,12 @@ UPDATE reviews SET dismissed_at = NULL, version = m.version FROM memories AS m
 WHERE m.seq = reviews.seq AND m.id = ? AND dismissed_at = ?"""
 _RENEW: Final = """
 UPDATE reviews SET version = m.version FROM memories AS m
-WHERE m.seq = reviews.seq AND m.id = ? AND reviews.version + 1 = m.version"""
+WHERE m.seq = reviews.seq AND m.id {among} AND reviews.version + 1 = m.version"""
+
+
+def renew(database: SQLDatabase, memory_ids: Sequence[str]) -> None:
+    """Let the reviews of memories, as they were before their last change, follow that change."""
+    database.run(_RENEW.format(among=database.AMONG), (database.listed(memory_ids),))
 
 
 class ReviewTable(Table):
@@ -187,7 +193,7 @@ class ReviewTable(Table):
         return self._db.run(_REOPEN, (memory_id, closed_at))
 
     def renew(self, memory_id: str) -> None:
-        self._db.run(_RENEW, (memory_id,))
+        renew(self._db, [memory_id])
 
 
 def _kept_reviews(old_values: str) -> set[tuple[str, str]]:
