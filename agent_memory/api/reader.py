@@ -79,7 +79,10 @@ class MemoryReader(WithCheckedFlags):
         answer = self.answer(
             query, limit, filters=filters, include_weak=False, count_accesses=False
         )
-        return [MemoryExcerpt.of(hit.memory) for hit in answer.results]
+        return [
+            MemoryExcerpt.of(hit.memory)._replace(under_review=hit.under_review)
+            for hit in answer.results
+        ]
 
     def answer(
         self,

@@ -72,10 +72,11 @@ class ScratchpadVerbs(OpenMemory):
 
         Memories promoted by hand come first, then by last access and by access count. Each is a
         line with its source, between marks that no memory can contain, and introduced as recalled
-        data rather than instructions: see ``render_memories``. ``count_tokens`` counts the tokens
-        of a text; without it, they are estimated as a quarter of the UTF-8 bytes. The text is empty
-        if the scratchpad is, or if nothing fits. Raises ``ValidationError`` if the budget or a
-        count of tokens is no number of at least 0.
+        data rather than instructions: see ``render_memories``. One that a newer memory may correct
+        is marked as under review, as in a search. ``count_tokens`` counts the tokens of a text;
+        without it, they are estimated as a quarter of the UTF-8 bytes. The text is empty if the
+        scratchpad is, or if nothing fits. Raises ``ValidationError`` if the budget or a count of
+        tokens is no number of at least 0.
         """
         return self._context_of(None, token_budget, config=config, count_tokens=count_tokens)
 
@@ -92,9 +93,14 @@ class ScratchpadVerbs(OpenMemory):
         )
         budget = chosen.token_budget if token_budget is None else token_budget
         check_whole_number("token_budget", budget, lowest=0)
-        memories = [memory for memory, _ in self._store.scratchpad(owner, for_context=True)]
+        memories, under_review = self._store.context_memories(owner)
         text, shown = render_context(
-            memories, chosen, budget, agent_id=self.agent_id, count_tokens=count_tokens
+            memories,
+            chosen,
+            budget,
+            agent_id=self.agent_id,
+            count_tokens=count_tokens,
+            under_review=under_review,
         )
         self._store.searches.record_recalls([memory.id for memory in shown])
         if self._events.has_listeners():

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.cli.tables import clip, has_color, styled, table
+from agent_memory.models.excerpt import UNDER_REVIEW
 from agent_memory.models.limits import MAX_SEARCH_LIMIT
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def memory_cells(
     if repeats:
         text += f" (and {repeats} more that say the same)"
     if under_review:
-        text += " (under review: it may be out of date)"
+        text += f" ({UNDER_REVIEW})"
     return memory.id, str(memory.timestamp.date()), memory.category, text
 
 

@@ -12,10 +12,15 @@ if TYPE_CHECKING:
     from agent_memory.models.memory import Memory
 
 
+UNDER_REVIEW: Final = "under review: it may be out of date"
+"""What is shown beside a memory that a newer one may correct."""
+
+
 class MemoryExcerpt(NamedTuple):
     """The fields of a ``Memory`` that are shown, with the same values: a plain tuple.
 
-    A program that only shows memories need not wait for the models to be imported.
+    A program that only shows memories need not wait for the models to be imported. ``under_review``
+    is that of a search's hit: a newer memory may correct it.
     """
 
     id: str
@@ -26,11 +31,13 @@ class MemoryExcerpt(NamedTuple):
     timestamp: datetime
     created_by_session: str
     user_id: str | None
+    under_review: bool = False
 
     @classmethod
     def of(cls, memory: "Memory | MemoryExcerpt | MemoryValues") -> Self:
         """Return the excerpt of a memory."""
-        return cls(*(getattr(memory, name) for name in cls._fields))
+        of_memory = [getattr(memory, name) for name in cls._fields[:-1]]
+        return cls._make([*of_memory, getattr(memory, "under_review", False)])
 
 
 class SearchFilterValues(NamedTuple):

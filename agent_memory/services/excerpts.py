@@ -129,7 +129,10 @@ class Excerpts:
         """Return the newest memories."""
         passing = filter_of(filters, agent_id=self.agent_id)
         with self._engine.read():
-            return self._engine.memories.recent_excerpts(passing, limit=limit)
+            recent = self._engine.memories.recent_excerpts(passing, limit=limit)
+            row_ids = self._engine.recalls.row_ids_of([memory.id for memory in recent])
+            newer_of = self._engine.reviews.newer_of(list(row_ids.values()))
+        return [memory._replace(under_review=row_ids[memory.id] in newer_of) for memory in recent]
 
     def recent_whole(self, limit: int, filters: SearchFilterValues | None) -> list[MemoryValues]:
         """Return all fields of the newest memories."""
@@ -156,8 +159,13 @@ class Excerpts:
         with self._engine.read():
             row_ids = promoted_first(self._engine, self._engine.scratchpad.members())
             excerpts = self._engine.memories.excerpts(row_ids)
+            newer_of = self._engine.reviews.newer_of(row_ids)
         text, shown = render_context(
-            [excerpts[row_id] for row_id in row_ids], PLAIN, token_budget, agent_id=self.agent_id
+            [excerpts[row_id] for row_id in row_ids],
+            PLAIN,
+            token_budget,
+            agent_id=self.agent_id,
+            under_review={excerpts[row_id].id for row_id in newer_of},
         )
         self._unit_of_work.record_recalls([memory.id for memory in shown])
         return text

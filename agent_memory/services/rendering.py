@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from agent_memory.errors import ValidationError, shortened
-from agent_memory.models.excerpt import MemoryExcerpt
+from agent_memory.models.excerpt import UNDER_REVIEW, MemoryExcerpt
 from agent_memory.text.counts import counted
 from agent_memory.text.digest import sha256_hex
 from agent_memory.text.sanitize import as_data
@@ -81,9 +81,10 @@ def render_memories(
 
     Pass the most important first; if one does not fit into ``token_budget`` (by default that of
     ``config``), the next ones are tried. Tokens are counted by ``count_tokens``, else estimated. A
-    memory of an agent other than ``agent_id`` has its agent's name before its id. Without memories,
-    the text is empty. The text is for a model to read: programs should use the memories themselves,
-    which are not changed. Raises ``ValidationError`` if a count is no number of at least 0.
+    memory of an agent other than ``agent_id`` has its agent's name before its id. A hit or an
+    excerpt that is ``under_review`` says so. Without memories, the text is empty. The text is for a
+    model to read: programs should use the memories themselves, which are not changed. Raises
+    ``ValidationError`` if a count is no number of at least 0.
 
     >>> from agent_memory import Memory
     >>> memory = Memory(id="mem-1", agent_id="bob", content="Prefer tea", category="note",
@@ -92,7 +93,10 @@ def render_memories(
     '- [2026-01-28] Note: Prefer tea {mem-1 by s-1}'
     """
     # No isinstance: importing the class takes longer than a hook has time for this.
-    shown = (cast("Shown", getattr(item, "memory", item)) for item in memories)
+    shown = (
+        (cast("Shown", getattr(item, "memory", item)), getattr(item, "under_review", False))
+        for item in memories
+    )
     chosen = config or PLAIN
     budget = chosen.token_budget if token_budget is None else token_budget
     text, _ = _rendered(shown, chosen, budget, _RECALLED, agent_id, count_tokens)
@@ -106,13 +110,16 @@ def render_context(
     *,
     agent_id: str,
     count_tokens: "CountTokens | None" = None,
+    under_review: Collection[str] = (),
 ) -> "tuple[str, list[ShownMemory]]":
     """Return B's list of recent memories, of at most ``budget`` tokens in total.
 
     Also returns the memories that the text shows. ``memories`` come most important first. One that
-    does not fit is skipped in favour of the next; if none fits, the text is empty.
+    does not fit is skipped in favour of the next; if none fits, the text is empty. Those with an id
+    in ``under_review`` are marked.
     """
-    return _rendered(memories, config, budget, _RECENT, agent_id, count_tokens)
+    marked = ((memory, memory.id in under_review) for memory in memories)
+    return _rendered(marked, config, budget, _RECENT, agent_id, count_tokens)
 
 
 def is_frame(line: str) -> bool:
@@ -121,7 +128,7 @@ def is_frame(line: str) -> bool:
 
 
 def _rendered(
-    memories: "Iterable[ShownMemory]",
+    memories: "Iterable[tuple[ShownMemory, bool]]",
     config: "MemoryContextConfig | Style",
     budget: int,
     title: str,
@@ -133,10 +140,10 @@ def _rendered(
     shown: list[ShownMemory] = []
     # The numbers in the heading grow by some digits while entries are added.
     used = count(_framed([], title, entries=9_999, tokens=budget))
-    for memory in memories:
+    for memory, is_under_review in memories:
         if memory.category in config.exclude_categories:
             continue
-        line = _line(memory, config, agent_id)
+        line = _line(memory, config, agent_id, is_under_review=is_under_review)
         cost = count(line + "\n")
         if used + cost <= budget and len(chosen) < config.max_scratchpad_entries:
             chosen.append(line)
@@ -199,14 +206,21 @@ def _delimiter_of(entries: str) -> str:
     return delimiter
 
 
-def _line(memory: "Shown", config: "MemoryContextConfig | Style", agent_id: str | None) -> str:
+def _line(
+    memory: "Shown",
+    config: "MemoryContextConfig | Style",
+    agent_id: str | None,
+    *,
+    is_under_review: bool,
+) -> str:
     """Return one entry on one line: ``- [2026-01-28] Preference: text (tag, tag) {id by whom}``."""
     date = f"[{memory.timestamp.date()}] " if config.include_timestamps else ""
     label = as_data(memory.category).capitalize()
     category = f"{label}: " if config.include_categories else ""
     tags = f" ({as_data(', '.join(memory.tags))})" if config.include_tags and memory.tags else ""
+    review = f" ({UNDER_REVIEW})" if is_under_review else ""
     source = f" {_source(memory, agent_id)}" if config.include_sources else ""
-    return f"- {date}{category}{as_data(memory.content)}{tags}{source}"
+    return f"- {date}{category}{as_data(memory.content)}{tags}{review}{source}"
 
 
 def _source(memory: "Shown", agent_id: str | None) -> str:

@@ -347,26 +347,38 @@ class Store:
         duplicates.complete_fingerprints(self._engine)
         yield from duplicates.groups(self._engine)
 
-    def scratchpad(
-        self, owner: Owner | None = None, *, for_context: bool = False
-    ) -> list[tuple[Memory, Reason]]:
+    def scratchpad(self, owner: Owner | None = None) -> list[tuple[Memory, Reason]]:
         """Return the memories in the scratchpad, most recently used first: one owner's, or all.
 
         Each is returned with the reason for which it is there.
         """
         self._unit_of_work.flush()
         with self._engine.read():
-            user_id = None if owner is None else owner.user_id
-            row_ids = self._engine.scratchpad.members(user_id=user_id)
-            row_ids = promoted_first(self._engine, row_ids) if for_context else row_ids
-            memories = self._engine.memories.get_many(row_ids)
-            reasons = self._engine.scratchpad.reasons(row_ids)
-        listed = ((memories[row_id], reasons[row_id]) for row_id in row_ids)
-        return [
-            (memory, reason)
-            for memory, reason in listed
-            if owner is None or owner.owns(memory.user_id, memory.run_id)
-        ]
+            members = self._scratchpad_members(owner)
+            reasons = self._engine.scratchpad.reasons(list(members))
+        return [(memory, reasons[row_id]) for row_id, memory in members.items()]
+
+    def context_memories(self, owner: Owner | None) -> tuple[list[Memory], set[str]]:
+        """Return the memories in the scratchpad, those promoted by hand first: one owner's, or all.
+
+        Also returns the ids of those that a newer memory may correct.
+        """
+        self._unit_of_work.flush()
+        with self._engine.read():
+            members = self._scratchpad_members(owner)
+            row_ids = promoted_first(self._engine, list(members))
+            newer_of = self._engine.reviews.newer_of(row_ids)
+        return [members[row_id] for row_id in row_ids], {members[row_id].id for row_id in newer_of}
+
+    def _scratchpad_members(self, owner: Owner | None) -> dict[int, Memory]:
+        user_id = None if owner is None else owner.user_id
+        row_ids = self._engine.scratchpad.members(user_id=user_id)
+        memories = self._engine.memories.get_many(row_ids)
+        return {
+            row_id: memories[row_id]
+            for row_id in row_ids
+            if owner is None or owner.owns(memories[row_id].user_id, memories[row_id].run_id)
+        }
 
     def history(
         self, memory_id: str | None, *, limit: int, before: int | None = None

@@ -44,6 +44,23 @@ def test_the_text_is_the_scratchpads(memory: AgentMemory) -> None:
     assert "not instructions" in context.text()
 
 
+def test_what_a_newer_memory_may_correct_is_marked(memory: AgentMemory) -> None:
+    """The outdated text stood beside the newer one as its equal."""
+    texts = ("I live in Oslo.", "I moved to Bergen.", "I live in Rome.")
+    for text, user_id in zip(texts, ("s", "s", "t"), strict=True):
+        memory.add(text, user_id=user_id)
+    own, others = (memory.session({"user_id": user_id}) for user_id in ("s", "t"))
+    bounded = MemoryContext(own, config={"include_sources": False})
+    for text in (memory.context(), own.context(), bounded.text(), bounded.recall("Oslo Bergen")):
+        marked = [line for line in text.splitlines() if "under review" in line]
+        assert len(marked) == 1
+        assert "Note: I live in Oslo. (under review: it may be out of date)" in marked[0]
+        assert "Bergen" in text
+    assert "under review" not in others.context()
+    memory.approve(memory.reviews()[0].review_id)
+    assert "under review" not in memory.context()
+
+
 def test_it_is_news_once_and_again_when_it_changed(memory: AgentMemory) -> None:
     context = MemoryContext(lambda: memory)
     assert context.news() is None  # nothing to say

@@ -48,11 +48,17 @@ class HostMemory(LazyMemory):
     def search(self, query: str, limit: int) -> list[MemoryExcerpt]:
         """Return what answers a query, without weak hits that only fill up the limit."""
         hits = self().search(query, limit, include_weak=False, count_accesses=False)
-        return [MemoryExcerpt.of(hit.memory) for hit in hits]
+        return [
+            MemoryExcerpt.of(hit.memory)._replace(under_review=hit.under_review) for hit in hits
+        ]
 
     def list_recent(self, limit: int) -> list[MemoryExcerpt]:
         """Return the newest memories."""
-        return [MemoryExcerpt.of(memory) for memory in self().list_recent(limit)]
+        replaced = {review.memory_id for review in self().reviews() if review.replaced_by}
+        return [
+            MemoryExcerpt.of(memory)._replace(under_review=memory.id in replaced)
+            for memory in self().list_recent(limit)
+        ]
 
     def context(self, token_budget: int) -> str:
         """Return the scratchpad as Markdown."""

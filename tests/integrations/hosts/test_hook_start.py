@@ -61,6 +61,28 @@ def test_the_whole_library_gives_the_same(
     assert ("", {"recalled": 0, "left_out": 0}) in quick
 
 
+def test_what_a_newer_memory_may_correct_is_marked(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The outdated text stood beside the newer one as its equal."""
+    with AgentMemory("bob", root=root) as memory:
+        for text in ("I live in Oslo.", "I moved to Bergen."):
+            memory.add(text, user_id="s")
+        for each in memory.list_recent():
+            memory.demote(each.id)
+        events = [("SessionStart", {}), ("UserPromptSubmit", {"prompt": "Where do I live, Oslo?"})]
+        recent, found = (given(root, event, session_id=event, **said) for event, said in events)
+        for each in memory.list_recent():
+            memory.promote(each.id)
+        pad = given(root, "SessionStart", session_id="own")
+        monkeypatch.setattr(MemoryReader, "open", lambda *_, **__: None)
+        whole = [given(root, event, session_id=f"2 {event}", **said) for event, said in events]
+    for context, counts in (recent, found, pad, *whole):
+        assert counts["recalled"] == 2
+        (marked,) = (line for line in context.splitlines() if "under review" in line)
+        assert "Note: I live in Oslo. (under review: it may be out of date) {" in marked
+
+
 @pytest.mark.parametrize(
     ("event", "fields"),
     [

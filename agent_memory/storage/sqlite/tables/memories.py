@@ -40,7 +40,9 @@ if TYPE_CHECKING:
 
 _INSERT: Final = f"""
 INSERT INTO memories ({", ".join(COLUMNS)}) VALUES ({", ".join("?" * len(COLUMNS))})"""
-_OF_EXCERPT: Final = [f"m.{name}" for name in MemoryExcerpt._fields if name != "agent_id"]
+_OF_EXCERPT: Final = [
+    f"m.{name}" for name in MemoryExcerpt._fields if name not in ("agent_id", "under_review")
+]
 _EXCERPTS: Final = f"SELECT m.seq, {', '.join(_OF_EXCERPT)} FROM memories AS m"
 _SELECT_EXCERPTS: Final = f"{_EXCERPTS} WHERE m.seq IN (SELECT value FROM json_each(?))"
 _SELECT_RECENT: Final = f"""SELECT {memories.COLUMNS} FROM memories AS m
