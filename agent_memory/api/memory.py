@@ -15,7 +15,7 @@ from agent_memory.models.agent import AgentSummary
 from agent_memory.models.times import now_utc
 from agent_memory.runtime.addresses import Address, AgentAddress
 from agent_memory.runtime.files import is_there
-from agent_memory.runtime.paths import agent_address, agent_files, import_advice, server_root
+from agent_memory.runtime.paths import advice_on_missing, agent_address, agent_files, server_root
 from agent_memory.services.store import Store
 from agent_memory.storage.opening import agents_of
 
@@ -52,7 +52,7 @@ def _summary(agent_id: str, address: Address) -> AgentSummary:
     summary = AgentSummary(agent_id=agent_id, path=str(address), storage_size_mb=0.0)
     try:
         if file is not None and not is_there(file):
-            return summary.model_copy(update={"problem": import_advice(file)})
+            return summary.model_copy(update={"problem": advice_on_missing(file)})
         store = Store(address, agent_id=agent_id, clock=now_utc, create=False, read_only=True)
         with contextlib.closing(store):
             info = store.info()

@@ -149,7 +149,9 @@ class OpenMemory(WithCheckedFlags):
         _refuse_unfit(chosen)
         makes_none = chosen["read_only"] or not chosen["create"]
         if makes_none and isinstance(address, Path) and not is_there(address):
-            advice = paths.import_advice(address) or "`agent-memory agents` lists the existing ones"
+            advice = (
+                paths.advice_on_missing(address) or "`agent-memory agents` lists the existing ones"
+            )
             raise AgentNotFound(f"{address} does not exist. {advice}")
         config = validate_model(MemoryToolConfig, chosen["config"])
         self._config = config

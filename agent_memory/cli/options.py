@@ -39,9 +39,9 @@ from agent_memory.models.times import format_briefly, parse_point
 from agent_memory.runtime.addresses import Address
 from agent_memory.runtime.files import is_there
 from agent_memory.runtime.paths import (
+    advice_on_missing,
     agent_address,
     agent_files,
-    import_advice,
     server_root,
 )
 
@@ -216,7 +216,7 @@ class Session:
             raise AgentNotFound(
                 f"agent {self.agent!r} has no memories yet: there is no {address}. "
                 + (
-                    import_advice(address)
+                    advice_on_missing(address)
                     or "`agent-memory store` creates it; `agent-memory agents` lists the"
                     " existing ones"
                 )

@@ -18,6 +18,7 @@ from agent_memory.errors import (
 from agent_memory.models.fields import clean_agent_id, clean_text, validate_agent_id
 from agent_memory.models.limits import (
     AGENT_VARIABLE,
+    BACKUPS_FOLDER,
     DEFAULT_MEMORY_ROOT,
     ROOT_VARIABLE,
     SCRATCHPAD_FILENAME,
@@ -30,6 +31,7 @@ from agent_memory.runtime.addresses import (
     is_server,
     server_address,
 )
+from agent_memory.text.counts import counted
 
 Root = str | os.PathLike[str] | ServerAddress
 """The place of all agents: a directory, or a database of a server."""
@@ -156,7 +158,8 @@ def with_home(path: str | os.PathLike[str]) -> Path:
 def agent_files(root: str | os.PathLike[str] | None = None) -> list[tuple[str, Path]]:
     """Return the agents under a root and their files, by name. A missing root has none.
 
-    For an agent that has only documented memories (``import_advice``) the file does not exist yet.
+    For an agent that has only documented memories, or backups, the file does not exist: see
+    ``advice_on_missing``.
     Agents of other users, whose folders may not be entered, are left out; one of this user is not.
     Raises ``StorageUnavailable`` if the root itself may not be read.
     """
@@ -178,6 +181,8 @@ def _has_memories(folder: Path) -> bool:
     # Path.is_file raises if the folder is inaccessible.
     if any(os.path.isfile(folder / name) for name in (VECTOR_DB_FILENAME, SCRATCHPAD_FILENAME)):  # noqa: PTH113
         return True
+    if _count_backups(folder / VECTOR_DB_FILENAME):
+        return True
     return os.name == "posix" and _is_closed_to_its_owner(folder)
 
 
@@ -189,6 +194,37 @@ def _is_closed_to_its_owner(folder: Path) -> bool:
         return False
     is_own = stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
     return is_own and not os.access(folder, os.X_OK)
+
+
+def advice_on_missing(path: Address) -> str | None:
+    """Return how to get the memories of an agent whose file does not exist, if there are any."""
+    return backup_advice(path) or import_advice(path)
+
+
+def backup_advice(path: Address) -> str | None:
+    """Return how to restore the newest of the backups beside an agent's file, if there are any."""
+    count = _count_backups(path) if isinstance(path, Path) else 0
+    if not isinstance(path, Path) or not count:
+        return None
+    import shlex  # noqa: PLC0415 - seldom used
+
+    folder = path.parent
+    chosen = f"--db {shlex.quote(str(path))}"
+    if path.name == VECTOR_DB_FILENAME and validate_agent_id(folder.name):
+        chosen = f"--root {shlex.quote(str(folder.parent))} --agent {folder.name}"
+    return (
+        f"{counted(count, 'backup')} of it {'is' if count == 1 else 'are'} in"
+        f" {folder / BACKUPS_FOLDER}: `agent-memory {chosen} restore latest` brings the newest back"
+    )
+
+
+def _count_backups(path: Path) -> int:
+    """Count the files that are named as backups of a file, or 0 if nobody can tell."""
+    try:
+        names = os.listdir(path.parent / BACKUPS_FOLDER)  # noqa: PTH208 - names are enough
+    except OSError:
+        return 0
+    return sum(name.startswith(f"{path.stem}-") and name.endswith(path.suffix) for name in names)
 
 
 def import_advice(path: Address) -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import Cli
 
-from agent_memory import AgentMemory
+from agent_memory import AgentMemory, AgentNotFound
 
 pytestmark = pytest.mark.usefixtures("as_bob")
 
@@ -53,6 +53,51 @@ def test_backups_are_listed_with_what_they_were_made_before(
     lines = cli("backups").out.splitlines()
     assert lines[0].split() == ["made", "before", "with", "archived", "MB", "path"]
     assert [line.split()[2] for line in lines[1:]] == ["erase", "import", "-"]
+
+
+def advice(root: Path) -> str:
+    return (
+        f"1 backup of it is in {root / 'bob' / 'backups'}:"
+        f" `agent-memory --root {root} --agent bob restore latest` brings the newest back"
+    )
+
+
+@pytest.mark.usefixtures("backup")
+def test_the_backups_of_a_file_that_is_gone_are_named(cli: Cli, root: Path) -> None:
+    """Reading said that `store` creates the memories, and nothing of their backups."""
+    file = root / "bob" / "memories.db"
+    file.unlink()
+    for command in (["search", "walnut"], ["recent"], ["info"], ["backups"]):
+        done = cli(*command)
+        assert (done.code, done.out) == (5, "")
+        assert done.err.endswith(f"there is no {file}. {advice(root)}\n")
+    assert cli("agents", "--json").data["agents"][0]["problem"] == advice(root)
+    with pytest.raises(AgentNotFound, match="restore latest"):
+        AgentMemory("bob", root=root, create=False)
+    beside = cli("--db", str(file), "recent")
+    assert (beside.code, advice(root) in beside.err) == (5, True)
+    assert not file.exists()
+    assert cli("restore", "latest", "--yes").code == 0
+    assert contents(root) == BEFORE
+
+
+@pytest.mark.usefixtures("backup")
+def test_a_file_that_begins_anew_beside_its_backups_says_so_once(
+    cli: Cli, root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It began without a word, and the memories were missed a day later."""
+    file = root / "bob" / "memories.db"
+    warning = f"{file} is new and empty. {advice(root)}"
+    file.unlink()
+    texts = ("the marble plan", "the granite plan")
+    assert [cli("store", text).err for text in texts] == [f"{warning}\n", ""]
+    assert contents(root) == {*texts}
+    file.unlink()
+    with AgentMemory("bob", root=root) as memory:
+        memory.session({"user_id": "ann"}).store("the gneiss plan")
+    assert contents(root) == {"the gneiss plan"}
+    said = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert said == [("WARNING", warning)]
 
 
 def test_a_folder_that_does_not_exist_is_named(cli: Cli, backup: Path, tmp_path: Path) -> None:

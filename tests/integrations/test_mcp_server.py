@@ -366,6 +366,23 @@ def test_a_server_that_reads_only_offers_that_and_writes_nothing(root: Path) -> 
     assert (root / "bob" / "memories.db").read_bytes() == before
 
 
+def test_a_server_names_the_backups_of_a_file_that_is_gone(root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        memory.store("the walnut plan")
+        memory.backup()
+    (root / "bob" / "memories.db").unlink()
+    for option, is_told in (("--read-only", True), ("--user=ann", False)):
+        with RawServer(root, option) as server:
+            reason = server.call("memory_search", query="walnut")["reason"]
+            assert ("restore latest" in reason) == is_told
+            assert server.end() == (0, "", "")
+    with RawServer(root) as server:
+        assert server.call("memory_store", content="the marble plan")["memory_id"]
+        code, left, said = server.end()
+    assert (code, left) == (0, "")
+    assert "memories.db is new and empty. 1 backup of it is in " in said
+
+
 def test_a_server_that_reads_only_promises_no_first_memory(root: Path) -> None:
     with RawServer(root, "--read-only") as server:
         reason = server.call("memory_search", query="walnut")["reason"]

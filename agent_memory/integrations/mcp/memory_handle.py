@@ -16,7 +16,7 @@ from uuid import uuid4
 import agent_memory
 from agent_memory import AgentMemoryError, StorageClosed
 from agent_memory.models.limits import SESSION_VARIABLE
-from agent_memory.runtime.paths import agent_address, with_home
+from agent_memory.runtime.paths import agent_address, backup_advice, with_home
 
 if TYPE_CHECKING:
     from agent_memory import AgentMemory
@@ -101,7 +101,8 @@ class ServedMemory:
         """
         if self._memory is None and self._is_missing():
             how = "only its user can store some" if self.is_read_only else _STORING
-            raise NoMemoriesYet(f"this agent has no memories yet: {how}")
+            lost = self._scope is None and backup_advice(self._address)
+            raise NoMemoriesYet(f"this agent has no memories yet: {lost or how}")
         return self._opened(create=False)
 
     def to_store(self) -> MemoryOrSession:

@@ -14,6 +14,8 @@ from agent_memory.errors import StorageLocked
 from agent_memory.models.times import format_time
 from agent_memory.runtime.files import beside, locked
 from agent_memory.runtime.lazy_parts import lazy_property, parts_made_of
+from agent_memory.runtime.logs import logger
+from agent_memory.runtime.paths import backup_advice
 from agent_memory.storage.engine import Capability
 from agent_memory.storage.sql.recalls import RecallTable
 from agent_memory.storage.sql.scratchpad import ScratchpadTable
@@ -151,6 +153,9 @@ class SQLiteEngine:
             now=format_time(now),
             before_upgrade=lambda: self.files.back_up_before("upgrade", now=now, keep=5),
         )
+        advice = None if self.agent.identity() else backup_advice(self.database.path)
+        if advice is not None:
+            logger().warning("%s is new and empty. %s", self.location, advice)
         with self.database.write():
             self.agent.create(agent_id, now=now)
 
