@@ -70,9 +70,14 @@ share: in a store of three, how often a word occurs there says nothing."""
 _COMMON_SHARE: Final = 0.25
 _COMMON_COUNT: Final = 4
 """A word in at least this share of a store, and in at least so many memories, is as common as it is
-in that store: of ten notes that begin with "Meeting", each was an answer to any question about a
-meeting. Names are exempt: a person who is asked about is in half of LoCoMo's turns, which lost 1.3
+in that store: of a hundred notes that begin with "Meeting", each was an answer to any question about
+a meeting. Names are exempt: a person who is asked about is in half of LoCoMo's turns, which lost 1.3
 points."""
+_OTHERS: Final = 200
+"""How many more memories, without that word, are assumed in a store of fewer than
+``_BACKGROUND_SIZE``. That all of five notes are on tea says little of how common the word is, and
+"tea preferences" found none of them. Of functions that share a word, 5 or 12 to a store, an eighth
+more of the own questions find something with it (``bench/small_stores.py``)."""
 _DATE_RARITY: Final = 0.01
 """The assumed frequency of a date, when a query's date is one of the words to be found."""
 _MEANING_STRENGTH: Final = 8.0
@@ -164,12 +169,13 @@ def _weights_of_terms(query: QueryProfile, size: int) -> list[float]:
     """Return the weight of each word of the query in the share that a memory has."""
     ignored = query.date_terms | (frozenset(query.light_terms) & frozenset(query.pair_terms))
     least = max(_COMMON_COUNT, _COMMON_SHARE * query.corpus_size)
+    among = min(size, query.corpus_size + _OTHERS)
     of_name = LOWER_NAME_WEIGHT if query.is_lower else NAME_WEIGHT
     weights: dict[int, float] = {}
     for place, frequency in enumerate(query.frequencies):
         is_name = place in query.name_terms
         is_common = frequency >= least and not is_name
-        weight = rarity(frequency, query.corpus_size if is_common else size) ** _RARITY_POWER
+        weight = rarity(frequency, among if is_common else size) ** _RARITY_POWER
         weights[place] = 0.0 if place in ignored else weight * (of_name if is_name else 1)
     # "How often do we deploy?" asks five notes on deploys, in which "deploy" is common, for it.
     most = max((weights[place] for place in weights.keys() - query.light_terms), default=0.0)

@@ -161,8 +161,19 @@ def test_fewer_hits_than_asked_for_are_explained(memory: AgentMemory) -> None:
 MANY_WORDS = " ".join(f"word{n}" for n in range(40))
 
 
+@pytest.mark.parametrize("others", [0, 40])
+@pytest.mark.parametrize("count", [3, 4, 5, 12, 50])
+def test_notes_on_one_subject_are_found_by_it(memory: AgentMemory, count: int, others: int) -> None:
+    """From the fourth on, none was: "tea" stood in all of them, and the other word in none."""
+    store_apart(memory, *(f"Ann drank the tea number {n} at home" for n in range(count)))
+    store_apart(memory, *(f"Ben parked the car {n} downtown" for n in range(others)))
+    for question in ("tea preferences", "which tea should I serve?"):
+        assert len(memory.search(question, limit=3)) == 3
+    assert not memory.search("quarterly revenue forecast")
+
+
 def test_one_common_word_of_very_many_is_no_answer(memory: AgentMemory) -> None:
-    ids = store_apart(memory, *(f"walnut {n}" for n in range(200)))
+    ids = store_apart(memory, *(f"walnut {n}" for n in range(1_100)))
     results = memory.search(f"walnut {MANY_WORDS}")
     assert list(results) == []
     assert results.search_metadata.reason == "below_floor"
@@ -211,7 +222,7 @@ def test_a_similarity_threshold_may_be_set_in_the_call_the_handle_or_the_file(
 def test_a_threshold_in_the_call_takes_the_place_of_the_floor(
     memory: AgentMemory, root: Path
 ) -> None:
-    stored_ids = store_apart(memory, *(f"walnut {n}" for n in range(200)))
+    stored_ids = store_apart(memory, *(f"walnut {n}" for n in range(1_100)))
     question = f"walnut {MANY_WORDS}"
     results = memory.search(question, 7, similarity_threshold=0.0)
     assert len(results) == 7
