@@ -361,7 +361,8 @@ def shelf(store: AgentMemoryStore, clock: Clock) -> AgentMemoryStore:
 def test_without_a_query_items_come_newest_first_and_page_by_page(
     shelf: AgentMemoryStore, clock: Clock
 ) -> None:
-    assert keys(shelf.search(())) == ["boat", "bike", "pear", "car", "apple"]
+    for none in (None, "", " \n"):
+        assert keys(shelf.search((), query=none)) == ["boat", "bike", "pear", "car", "apple"]
     assert keys(shelf.search((), limit=2, offset=1)) == ["bike", "pear"]
     assert keys(shelf.search((), limit=0)) == []
     assert keys(shelf.search((), offset=9)) == []

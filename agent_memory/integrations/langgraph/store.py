@@ -170,7 +170,8 @@ class AgentMemoryStore(BaseStore):
         refuse_unknown(op.filter or {})
         under = within(tuple(op.namespace_prefix))
         filters = {"custom_filters": {**under, **custom_filters_of(op.filter or {}, under=_VALUE)}}
-        find = self._most_similar if op.query else self._newest
+        is_asked = bool(op.query and op.query.strip())
+        find = self._most_similar if is_asked else self._newest
         return find(op, filters)[op.offset : op.offset + op.limit]
 
     def _newest(self, op: SearchOp, filters: Mapping[str, Any]) -> list[SearchItem]:
