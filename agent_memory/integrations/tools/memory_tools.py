@@ -407,13 +407,14 @@ def outcome_of(review: Review) -> str:
     return "shortened" if review.remaining else "forgotten"
 
 
-def _read(arguments: Mapping[str, Any] | str | None) -> object:
-    if arguments is None or isinstance(arguments, Mapping):
-        return dict(arguments or {})
-    try:
-        return json.loads(arguments or "{}")
-    except (TypeError, ValueError, RecursionError) as error:
-        raise ValidationError.of("arguments", "must be a JSON object", arguments) from error
+def _read(arguments: Mapping[str, Any] | str | None) -> dict[str, Any]:
+    read: object = arguments
+    if not isinstance(arguments, Mapping):
+        with contextlib.suppress(TypeError, ValueError, RecursionError):
+            read = json.loads(arguments or "{}")
+    if not isinstance(read, Mapping):
+        raise ValidationError.of("arguments", "must be a JSON object", arguments)
+    return dict(read)
 
 
 def _note_on_known(match: Duplicate, request: StoreArguments) -> str:
