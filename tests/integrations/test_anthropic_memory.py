@@ -218,7 +218,12 @@ def test_directories_are_renamed_and_deleted_with_all_that_is_in_them(
 ) -> None:
     for path in ("a/one", "a/b/two", "ab/three"):
         say("create", path=f"/memories/{path}", file_text=path)
+    with pytest.raises(ToolError, match=r"^Cannot move /memories/a into itself$"):
+        say("rename", old_path="/memories/a", new_path="/memories/a/c")
     say("rename", old_path="/memories/a", new_path="/memories/x/y")
+    for inside in ("a", "a/c"):
+        with pytest.raises(ToolError, match=r"^The path /memories/a does not exist$"):
+            say("rename", old_path="/memories/a", new_path=f"/memories/{inside}")
     assert text_of(memory, "/memories/x/y/b/two") == "a/b/two"
     assert text_of(memory, "/memories/ab/three") == "ab/three"
     with pytest.raises(ToolError, match=r"^The path /memories/a does not exist$"):

@@ -144,13 +144,13 @@ class Files:
         """Move a file, or the files of a directory one after the other."""
         if self.is_taken(new):
             raise ToolError(f"The destination {called[1]} already exists")
-        if f"{new}/".startswith(f"{old}/"):
-            raise ToolError(f"Cannot move {called[0]} into itself")
-        self._refuse_parents(new)
         file = self.file(old)
         files = [file] if file else self.under(old)
         if not files:
             raise ToolError(f"The path {called[0]} does not exist")
+        if f"{new}/".startswith(f"{old}/"):
+            raise ToolError(f"Cannot move {called[0]} into itself")
+        self._refuse_parents(new)
         for moved in files:
             self._moved(moved, new + moved.place.removeprefix(old), called=called)
 
