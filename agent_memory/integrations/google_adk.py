@@ -11,7 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from agent_memory import AgentMemory, LimitReached, Memory, MemoryNotFound, ValidationError
+from agent_memory import (
+    AgentMemory,
+    LimitReached,
+    Memory,
+    MemoryNotFound,
+    StorageClosed,
+    ValidationError,
+)
+from agent_memory.integrations.identity import session_label
 from agent_memory.integrations.registry import missing_package
 from agent_memory.integrations.texts import searchable
 from agent_memory.models.times import format_time
@@ -55,10 +63,12 @@ class AgentMemoryService(BaseMemoryService):
         self._options = options
         self._memories: dict[str, AgentMemory] = {}
         self._opening = threading.Lock()
+        self._is_closed = False
 
     def close(self) -> None:
-        """Close the files that were opened."""
+        """Close the files that were opened. Any later use raises ``StorageClosed``."""
         with self._opening:
+            self._is_closed = True
             while self._memories:
                 self._memories.popitem()[1].close()
 
@@ -142,6 +152,8 @@ class AgentMemoryService(BaseMemoryService):
 
     def _user(self, app_name: str, user_id: str) -> SessionMemory:
         with self._opening:
+            if self._is_closed:
+                raise StorageClosed("the memory service is closed: make another")
             memory = self._memories.get(app_name)
             if memory is None:
                 memory = self._memories[app_name] = AgentMemory(app_name, **self._options)
@@ -156,7 +168,8 @@ class AgentMemoryService(BaseMemoryService):
         custom_metadata: Mapping[str, object] | None,
     ) -> None:
         user = self._user(app_name, user_id)
-        shared = {"session_id": session_id, "metadata": dict(custom_metadata or {})}
+        label = None if session_id is None else session_label(session_id)
+        shared = {"session_id": label, "metadata": dict(custom_metadata or {})}
         user.validate({**shared, "content": "what all events are given must be right"})
         rows: list[dict[str, Any]] = []
         for event in events:
@@ -166,7 +179,7 @@ class AgentMemoryService(BaseMemoryService):
             row = _row(text, event.author, None if event.content is None else event.content.role)
             row["metadata"] |= custom_metadata or {}
             row["id"] = _id_of(user, session_id or "", event.id)
-            row["session_id"] = session_id
+            row["session_id"] = label
             row["timestamp"] = _moment_of(event.timestamp)
             rows.append(row)
         _store_events(user, rows)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     """What opens a memory when it is first needed, such as a ``LazyMemory``."""
 
 CAPABILITY: Final = "agent_identity"
+_LONGEST_LABEL: Final = 200
+"""The most characters of a memory's session id."""
 _ACTIVATION: Final = re.compile(
     r"""\s{0,9}(?:please\ )?start\ as\ ["']?(?P<name>[\w-]{1,64})["']?
     (?:,?\ with\ memory(?:\ enabled)?)?(?:[.!,;:](?=\s)|[.!,;:]?\s*\Z|\s*\n)""",
@@ -72,6 +74,11 @@ def spoken_agent_id(text: str) -> str | None:
     if match is None or match["name"].lower() in _NO_NAMES:
         return None
     return match["name"] if validate_agent_id(match["name"]) else None
+
+
+def session_label(session_id: str) -> str:
+    """Return the id of a host's session as memories can be labelled with it: its beginning."""
+    return session_id[:_LONGEST_LABEL]
 
 
 def opener_of(memory: MemoryOrSession | Opener) -> Opener:

@@ -234,8 +234,9 @@ def test_what_one_module_is_told_of_the_memory_holds_for_all(root: Path, tmp_pat
     assert not list(Path.home().glob("**/memories.db"))
 
 
+@pytest.mark.parametrize("parent_id", ["parent", "p" * 201], ids=["short", "long"])
 def test_the_memory_assistant_searches_the_memory_of_who_delegated(
-    root: Path, run: Callable[..., Told]
+    root: Path, run: Callable[..., Told], parent_id: str
 ) -> None:
     run([STORE, "Stored."])
     search = ("memory_search", {"query": "PostgreSQL"})
@@ -247,12 +248,12 @@ def test_the_memory_assistant_searches_the_memory_of_who_delegated(
     )
 
     async def delegate() -> Told:
-        parent = AmplifierSession(plan(root), session_id="parent")
+        parent = AmplifierSession(plan(root), session_id=parent_id)
         parent.coordinator.register_capability("agent_identity", "alice")
         await parent.initialize()
         try:
             return await converse(
-                child, ["Search"], session_id="child", parent_id="parent", agent=None
+                child, ["Search"], session_id="child", parent_id=parent_id, agent=None
             )
         finally:
             await parent.cleanup()

@@ -12,7 +12,13 @@ from typing import Any, cast
 
 import pytest
 
-from agent_memory import AgentMemory, InvalidSession, LimitReached, ValidationError
+from agent_memory import (
+    AgentMemory,
+    InvalidSession,
+    LimitReached,
+    StorageClosed,
+    ValidationError,
+)
 from agent_memory.integrations.context import MemoryContext
 
 pytestmark = pytest.mark.filterwarnings("default")  # what the frameworks warn of is theirs
@@ -91,10 +97,10 @@ def event(text: str, id: str, **fields: Any) -> Any:
     return Event(**{"id": id, "author": "user", "content": content, "timestamp": 1.7e9, **fields})
 
 
-def adk_session(*events: Any, user_id: str = "ann", app_name: str = "bob") -> Any:
+def adk_session(*events: Any, id: str = "s-1") -> Any:
     from google.adk.sessions import Session
 
-    return Session(id="s-1", app_name=app_name, user_id=user_id, events=list(events))
+    return Session(id=id, app_name="bob", user_id="ann", events=list(events))
 
 
 def test_google_adk_in_a_run(root: Path) -> None:
@@ -278,6 +284,31 @@ def test_google_adk_leaves_out_an_event_whose_time_is_none(
     with AgentMemory("bob", root=root) as memory:
         assert contents(memory) == {STANDUP}
     assert f"timestamp: write a time like 2026-01-28T12:00:00Z (got {moment})" in caplog.text
+
+
+def test_google_adk_keeps_apart_sessions_whose_long_ids_begin_alike(root: Path) -> None:
+    pytest.importorskip("google.adk.memory")
+    from agent_memory.integrations.google_adk import AgentMemoryService
+
+    ids = ["s" * 250 + end for end in "ab"]
+    with AgentMemoryService(root=root) as service:
+        for name in (*ids, *ids):
+            asyncio.run(service.add_session_to_memory(adk_session(event(STANDUP, "e-1"), id=name)))
+    with AgentMemory("bob", root=root) as memory:
+        assert [kept.created_by_session for kept in memory.list_recent()] == ["s" * 200] * 2
+
+
+def test_google_adk_opens_nothing_after_it_was_closed(root: Path) -> None:
+    pytest.importorskip("google.adk.memory")
+    from agent_memory.integrations.google_adk import AgentMemoryService
+
+    with AgentMemoryService(root=root) as service:
+        asyncio.run(service.add_session_to_memory(adk_session(event(STANDUP, "e-1"))))
+    for app_name in ("bob", "carol"):
+        with pytest.raises(StorageClosed):
+            asyncio.run(service.search_memory(app_name=app_name, user_id="ann", query="standup"))
+    assert [folder.name for folder in root.iterdir()] == ["bob"]
+    service.close()
 
 
 @pytest.mark.parametrize("refused", ["", "a\x00b"], ids=["all right", "one refused"])

@@ -26,7 +26,12 @@ from agent_memory import (
     sanitize_agent_id,
 )
 from agent_memory.integrations.amplifier.protocol import Coordinator, HookResult, Hooks, in_thread
-from agent_memory.integrations.identity import CAPABILITY, resolve_agent_id, spoken_agent_id
+from agent_memory.integrations.identity import (
+    CAPABILITY,
+    resolve_agent_id,
+    session_label,
+    spoken_agent_id,
+)
 
 if TYPE_CHECKING:
     from agent_memory.integrations.identity import MemoryOrSession
@@ -111,7 +116,6 @@ the text of queries and memories into events.
 """
 _SCOPE: Final = ("user_id", "run_id")
 _NO_SETTINGS: Final = frozenset({"agent_id", "of_parent", "spoken_activation", *_SCOPE})
-_LONGEST_SESSION: Final = 200
 _sessions: Final[weakref.WeakValueDictionary[str, SessionMemories]] = weakref.WeakValueDictionary()
 
 
@@ -120,7 +124,7 @@ class SessionMemories:
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.events = EventBridge(coordinator.hooks)
-        self.session_id: Final = str(coordinator.session_id)[:_LONGEST_SESSION]
+        self.session_id: Final = session_label(str(coordinator.session_id))
         self._coordinator: Coordinator | None = coordinator
         self._options: dict[str, Any] = {}
         self._open: dict[str, AgentMemory] = {}
@@ -172,7 +176,7 @@ class SessionMemories:
         capability = coordinator.get_capability(CAPABILITY) or capabilities.get(CAPABILITY)
         if not options.get("of_parent"):
             return resolve_agent_id(options.get("agent_id"), capability, agent_name_of(coordinator))
-        parent = _sessions.get(coordinator.parent_id or "")
+        parent = _sessions.get(session_label(coordinator.parent_id or ""))
         if parent is None or options.get("agent_id") or capability:
             return resolve_agent_id(options.get("agent_id"), capability)
         return parent.agent_id(parent.options({}))
