@@ -291,12 +291,16 @@ def test_a_secret_is_masked_whatever_the_setting(
 
 
 def test_where_the_file_refuses_secrets_none_is_stored(
-    memory: AgentMemory, capture: MemoryCapture
+    memory: AgentMemory, capture: MemoryCapture, caplog: pytest.LogCaptureFixture
 ) -> None:
     memory.configure(on_secret="refuse")
-    capture.tool_output("bash", f"Remember: the deploy token is {KEY} until May")
-    assert report_of(capture) == {"observed": 1, "refused": 1}
+    for month in ("May", "June"):
+        capture.tool_output("bash", f"Remember: the deploy token is {KEY} until {month}")
+    assert report_of(capture) == {"observed": 2, "refused": 2}
     assert memory.count() == 0
+    (line,) = caplog.messages
+    assert line.startswith("an observation was refused: ")
+    assert KEY not in line
 
 
 def test_a_value_that_was_rejected_stays_out(memory: AgentMemory, capture: MemoryCapture) -> None:

@@ -150,7 +150,9 @@ class ObservationWriter:
         for wait in (*self._waits, None):
             try:
                 return self._stored(observation)
-            except (SecretFound, RejectedContent, LimitReached):
+            except (SecretFound, RejectedContent, LimitReached) as error:
+                level = logging.DEBUG if self._counts["refused"] else logging.WARNING
+                logger.log(level, "an observation was refused: %s", error)
                 return "refused"
             except StorageError as error:
                 if isinstance(error, _PASSING) and wait and not self.give_up.wait(wait):
