@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agent_memory.integrations.context import MemoryContext
-from agent_memory.integrations.identity import opener_of
 from agent_memory.integrations.registry import missing_package
+from agent_memory.integrations.turns import TurnMemory
 
 try:
     from agent_framework import (
@@ -36,8 +34,11 @@ class AgentMemoryProvider(ContextProvider):
 
     ``memory`` is an open memory, a session of it, or a function that opens it, such as a
     ``LazyMemory``. At most ``limit`` memories (1 to 100) are given, within ``token_budget`` tokens
-    (default: that of ``MemoryContextConfig``). ``add`` has arguments of ``AgentMemory.add``. Both
-    methods run in a thread and raise what the verbs raise.
+    (default: that of ``MemoryContextConfig``). ``add`` has arguments of ``AgentMemory.add``.
+
+    Both methods run in a thread. A memory that is busy, full or damaged does not end the run:
+    nothing is recalled, or what was said is not kept, and that is logged. Wrong arguments and a
+    closed memory are raised.
     """
 
     def __init__(
@@ -50,11 +51,7 @@ class AgentMemoryProvider(ContextProvider):
         add: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(source_id)
-        self._memory = opener_of(memory)
-        self._context = MemoryContext(self._memory)
-        self._limit = limit
-        self._token_budget = token_budget
-        self._add = dict(add or {})
+        self._turns = TurnMemory(memory, limit=limit, token_budget=token_budget, add=add)
 
     async def before_run(
         self,
@@ -66,10 +63,7 @@ class AgentMemoryProvider(ContextProvider):
     ) -> None:
         """Add what answers the user's last message."""
         query = next((m.text for m in reversed(context.input_messages) if m.role == "user"), "")
-        text = await asyncio.to_thread(
-            self._context.recall, query, limit=self._limit, token_budget=self._token_budget
-        )
-        if text:
+        if text := await self._turns.recall(query):
             context.extend_messages(self, [Message(role="user", contents=[text])])
 
     async def after_run(
@@ -82,14 +76,9 @@ class AgentMemoryProvider(ContextProvider):
     ) -> None:
         """Keep what was said in the run."""
         answers = [] if context.response is None else context.response.messages
-        turns = _turns([*context.input_messages, *answers])
-        if turns:
-            await asyncio.to_thread(lambda: self._memory().add(turns, **self._add))
-
-
-def _turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    return [
-        {"role": str(message.role), "content": message.text}
-        for message in messages
-        if message.role in ("user", "assistant") and message.text.strip()
-    ]
+        turns = [
+            {"role": str(message.role), "content": message.text}
+            for message in (*context.input_messages, *answers)
+            if message.role in ("user", "assistant")
+        ]
+        await self._turns.keep(turns)

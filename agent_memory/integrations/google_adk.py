@@ -22,6 +22,7 @@ from agent_memory import (
 from agent_memory.integrations.identity import session_label
 from agent_memory.integrations.registry import missing_package
 from agent_memory.integrations.texts import searchable
+from agent_memory.integrations.turns import recalled
 from agent_memory.models.times import format_time
 from agent_memory.runtime.logs import logger
 
@@ -50,7 +51,8 @@ class AgentMemoryService(BaseMemoryService):
     Each app is an agent with a file of its own, and each user a session of it, who sees only their
     own memories. ``options`` are those of ``AgentMemory`` (``root``, ``embedder``, …). A search
     returns at most ``limit`` entries (1 to 100). ``close``, or the end of a ``with``, closes the
-    files. All methods run in a thread and raise what the verbs raise.
+    files. All methods run in a thread and raise what the verbs raise, except ``search_memory``,
+    which finds nothing in a memory that cannot be read.
 
     Each event that says something is one memory, however often its session is added; a deleted or
     erased one stays so, and one whose text was corrected keeps the correction. An event that may
@@ -128,7 +130,11 @@ class AgentMemoryService(BaseMemoryService):
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
-        """Return the user's memories that answer a query, best first."""
+        """Return the user's memories that answer a query, best first.
+
+        An agent calls this within its run: a memory that cannot be read is logged, and nothing
+        is found.
+        """
         # ADK passes on whatever a model gives: a null ended the run with our ValidationError.
         asked = query if isinstance(query, str) else ""
 
@@ -136,7 +142,7 @@ class AgentMemoryService(BaseMemoryService):
             hits = self._user(app_name, user_id).search(asked, self._limit, include_weak=False)
             return SearchMemoryResponse(memories=[_entry_of(hit.memory) for hit in hits])
 
-        return await asyncio.to_thread(search)
+        return await asyncio.to_thread(recalled, search, SearchMemoryResponse())
 
     async def delete_memory(
         self, *, app_name: str, user_id: str, memory_id: str | None = None

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import PrivateAttr
 
-from agent_memory.integrations.context import MemoryContext
-from agent_memory.integrations.identity import opener_of
 from agent_memory.integrations.registry import missing_package
+from agent_memory.integrations.turns import TurnMemory
 
 try:
     from llama_index.core.base.llms.types import ChatMessage
@@ -34,17 +32,16 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
     ``memory`` is an open memory, a session of it, or a function that opens it, such as a
     ``LazyMemory``. At most ``limit`` memories (1 to 100) are given, within ``token_budget`` tokens
     (default: that of ``MemoryContextConfig``). ``add`` has arguments of ``AgentMemory.add``;
-    ``fields`` are LlamaIndex's: ``name``, ``description``, ``priority``. Both methods run in a
-    thread and raise what the verbs raise.
+    ``fields`` are LlamaIndex's: ``name``, ``description``, ``priority``.
+
+    LlamaIndex takes messages for kept whatever happens here, so one that may not be stored is left
+    out and logged, and the others kept. A memory that is busy, full or damaged is logged too; wrong
+    arguments and a closed memory are raised.
     """
 
     name: str = "agent_memory"
 
-    _memory: Opener = PrivateAttr()
-    _context: MemoryContext = PrivateAttr()
-    _limit: int = PrivateAttr()
-    _token_budget: int | None = PrivateAttr()
-    _add: dict[str, Any] = PrivateAttr()
+    _turns: TurnMemory = PrivateAttr()
 
     def __init__(
         self,
@@ -56,11 +53,7 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
         **fields: Any,  # noqa: ANN401 - LlamaIndex's
     ) -> None:
         super().__init__(**fields)
-        self._memory = opener_of(memory)
-        self._context = MemoryContext(self._memory)
-        self._limit = limit
-        self._token_budget = token_budget
-        self._add = dict(add or {})
+        self._turns = TurnMemory(memory, limit=limit, token_budget=token_budget, add=add)
 
     async def _aget(
         self,
@@ -68,15 +61,12 @@ class AgentMemoryBlock(BaseMemoryBlock[str]):
         **_: Any,  # noqa: ANN401 - LlamaIndex's
     ) -> str:
         query = next((m.content for m in reversed(messages or []) if m.role.value == "user"), "")
-        return await asyncio.to_thread(
-            self._context.recall, query or "", limit=self._limit, token_budget=self._token_budget
-        )
+        return await self._turns.recall(query or "")
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         turns = [
-            {"role": message.role.value, "content": message.content}
+            {"role": message.role.value, "content": message.content or ""}
             for message in messages
-            if message.role.value in ("user", "assistant") and (message.content or "").strip()
+            if message.role.value in ("user", "assistant")
         ]
-        if turns:
-            await asyncio.to_thread(lambda: self._memory().add(turns, **self._add))
+        await self._turns.keep(turns)

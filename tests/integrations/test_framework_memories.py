@@ -6,20 +6,31 @@ Real packages, runners and agents; the models are made up. Each test is skipped 
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from agent_memory import (
     AgentMemory,
+    ConfigurationError,
     InvalidSession,
     LimitReached,
+    PermissionDenied,
     StorageClosed,
+    StorageReadOnly,
+    StorageUnavailable,
     ValidationError,
 )
 from agent_memory.integrations.context import MemoryContext
+from agent_memory.integrations.identity import LazyMemory
+from agent_memory.integrations.turns import TurnMemory
+
+if TYPE_CHECKING:
+    from agent_memory.integrations.identity import MemoryOrSession, Opener
 
 pytestmark = pytest.mark.filterwarnings("default")  # what the frameworks warn of is theirs
 
@@ -46,6 +57,117 @@ def test_what_answers_is_rendered_as_data_and_nothing_else(memory: AgentMemory) 
         MemoryContext(memory, config={"max_scratchpad_entries": 1}).recall("standup")
 
 
+KEY = "AKIA" + "ABCDEFGHIJKLMNOP"
+
+
+def turns_of(memory: MemoryOrSession | Opener, **add: Any) -> TurnMemory:
+    return TurnMemory(memory, limit=10, token_budget=None, add={"infer": False, **add})
+
+
+def said(*texts: str) -> list[dict[str, str]]:
+    return [{"role": "user", "content": text} for text in texts]
+
+
+@pytest.mark.parametrize(
+    ("refused", "why"),
+    [
+        (f"the key is {KEY}", "AWS access key"),
+        ("the code is 4711", "rejected value"),
+        ("a\x00b", "NUL"),
+        ("half \ud83d", "surrogate"),
+    ],
+)
+@pytest.mark.parametrize("others", [[], [STANDUP, "Lunch is at noon"]], ids=["alone", "others"])
+def test_a_message_that_is_refused_keeps_out_no_other_and_is_logged(
+    memory: AgentMemory,
+    caplog: pytest.LogCaptureFixture,
+    refused: str,
+    why: str,
+    others: list[str],
+) -> None:
+    memory.configure(on_secret="refuse")
+    memory.reject("4711")
+    asyncio.run(turns_of(memory).keep(said(*others[:1], refused, " ", *others[1:])))
+    assert contents(memory) == set(others)
+    (line,) = caplog.messages
+    assert why in line
+    assert KEY not in line
+    assert "4711" not in line
+
+
+def test_a_fact_that_is_refused_is_logged(
+    memory: AgentMemory, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory.reject("Oslo")
+    asyncio.run(turns_of(memory, infer=True).keep(said("I live in Oslo.", "I like green tea.")))
+    assert contents(memory) == {"I like green tea."}
+    (line,) = caplog.messages
+    assert "storing messages: a fact was not stored: " in line
+
+
+def test_of_more_messages_than_there_is_room_for_the_first_are_kept(
+    memory: AgentMemory, caplog: pytest.LogCaptureFixture
+) -> None:
+    limits = {"learning": {"max_memories": 2, "enforcement": "hard"}}
+    memory.configure(retention={"limits": limits})
+    asyncio.run(turns_of(memory).keep(said("one", "two", "three")))
+    assert contents(memory) == {"one", "two"}
+    (line,) = caplog.messages
+    assert line.startswith("messages were not stored (user: 5 characters): ")
+
+
+def test_a_memory_that_fails_ends_no_run(
+    memory: AgentMemory, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "other" / "bob" / "memories.db").mkdir(parents=True)
+    directory = turns_of(LazyMemory("bob", root=tmp_path / "other"))
+    assert asyncio.run(directory.recall("standup")) == ""
+    asyncio.run(directory.keep(said(STANDUP)))
+    held = (
+        "import apsw, sys\n"
+        f"connection = apsw.Connection({str(memory.path)!r})\n"
+        "connection.execute('BEGIN IMMEDIATE')\n"
+        "print('held', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    program = [sys.executable, "-c", held]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        asyncio.run(turns_of(memory).keep(said(STANDUP, "yes")))
+        other.communicate()
+    assert [line.partition(": /")[0] for line in caplog.messages] == [
+        "no memories are recalled",
+        f"messages were not stored (user: {len(STANDUP)} characters)",
+        f"messages were not stored (user: {len(STANDUP)} characters; user: 3 characters)",
+    ]
+    assert STANDUP not in caplog.text
+    asyncio.run(turns_of(memory).keep(said(STANDUP)))
+    assert contents(memory) == {STANDUP}
+
+
+def test_what_only_the_program_can_mend_is_raised(memory: AgentMemory, root: Path) -> None:
+    wrong: list[tuple[MemoryOrSession | Opener, dict[str, Any], type[Exception]]] = [
+        (memory, {"user_id": ""}, InvalidSession),
+        (memory, {"metadata": {"tags": 7}}, ValidationError),
+        (memory, {"infer": True, "llm": "nobody:model"}, ConfigurationError),
+        (memory.session({"user_id": "ann", "permissions": {"write": False}}), {}, PermissionDenied),
+    ]
+    for opened, add, error in wrong:
+        with pytest.raises(error):
+            asyncio.run(turns_of(opened, **add).keep(said(STANDUP, "yes")))
+    with pytest.raises(ValidationError, match="limit"):
+        asyncio.run(TurnMemory(memory, limit=0, token_budget=None, add=None).recall("standup"))
+    with AgentMemory("bob", root=root, read_only=True) as reader, pytest.raises(StorageReadOnly):
+        asyncio.run(turns_of(reader).keep(said(STANDUP)))
+    with AgentMemory("bob", root=root) as closed:
+        turns = turns_of(closed)
+    for use in (turns.recall("standup"), turns.keep(said(STANDUP))):
+        with pytest.raises(StorageClosed):
+            asyncio.run(use)
+    assert memory.count() == 0
+
+
 # LlamaIndex ---------------------------------------------------------------------------------------
 
 
@@ -57,6 +179,7 @@ def test_llama_index(memory: AgentMemory) -> None:
     from agent_memory.integrations.llama_index import AgentMemoryBlock
 
     memory.store(STANDUP)
+    memory.configure(on_secret="refuse")
     ann = memory.session({"user_id": "ann"})
 
     async def close(chat: Any) -> None:
@@ -76,6 +199,7 @@ def test_llama_index(memory: AgentMemory) -> None:
             token_flush_size=20,
             chat_history_token_ratio=0.5,
         )
+        await short.aput(ChatMessage(role="user", content=f"The key is {KEY}"))
         await short.aput(ChatMessage(role="user", content="I live in Oslo near the harbour"))
         await short.aput(ChatMessage(role="assistant", content="A fine place to live " * 5))
         await short.aput(ChatMessage(role="user", content="And what is the weather there? " * 5))
@@ -247,8 +371,7 @@ def test_google_adk_leaves_out_the_events_that_are_refused_and_no_others(
     with AgentMemory("bob", root=root) as memory:
         memory.configure(on_secret="refuse")
         memory.reject("4711")
-    key = "AKIA" + "ABCDEFGHIJKLMNOP"
-    texts = (STANDUP, "a\x00b", f"the key is {key}", "the code is 4711", "Lunch is at noon")
+    texts = (STANDUP, "a\x00b", f"the key is {KEY}", "the code is 4711", "Lunch is at noon")
     session = adk_session(*(event(text, f"e-{place}") for place, text in enumerate(texts)))
     with AgentMemoryService(root=root) as service:
         for _ in range(2):
@@ -265,7 +388,7 @@ def test_google_adk_leaves_out_the_events_that_are_refused_and_no_others(
     with AgentMemory("bob", root=root) as memory:
         assert contents(memory) == {STANDUP, "Lunch is at noon"}
     assert sum("an event was not stored" in said for said in caplog.messages) == 2 * 3
-    assert key not in caplog.text
+    assert KEY not in caplog.text
     assert "4711" not in caplog.text
 
 
@@ -296,6 +419,22 @@ def test_google_adk_keeps_apart_sessions_whose_long_ids_begin_alike(root: Path) 
             asyncio.run(service.add_session_to_memory(adk_session(event(STANDUP, "e-1"), id=name)))
     with AgentMemory("bob", root=root) as memory:
         assert [kept.created_by_session for kept in memory.list_recent()] == ["s" * 200] * 2
+
+
+def test_google_adk_finds_nothing_in_a_memory_that_fails_and_says_what_it_cannot_store(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("google.adk.memory")
+    from agent_memory.integrations.google_adk import AgentMemoryService
+
+    (root / "bob" / "memories.db").mkdir(parents=True)
+    with AgentMemoryService(root=root) as service:
+        search = service.search_memory(app_name="bob", user_id="ann", query="standup")
+        assert asyncio.run(search).memories == []
+        with pytest.raises(StorageUnavailable):
+            asyncio.run(service.add_session_to_memory(adk_session(event(STANDUP, "e-1"))))
+    (line,) = caplog.messages
+    assert line.startswith("no memories are recalled: ")
 
 
 def test_google_adk_opens_nothing_after_it_was_closed(root: Path) -> None:
@@ -357,6 +496,7 @@ def test_agent_framework(memory: AgentMemory) -> None:
             return answer()
 
     memory.store(STANDUP)
+    memory.configure(on_secret="refuse")
     ann = memory.session({"user_id": "ann"})
 
     async def run() -> None:
@@ -364,16 +504,19 @@ def test_agent_framework(memory: AgentMemory) -> None:
             provider = AgentMemoryProvider(opened, add={"infer": False})
             agent = Agent(Script(), context_providers=[provider])
             await agent.run("When is standup?")
+        answer = await agent.run(f"The key is {KEY}")
+        assert answer.text == "The room is blue.", "what is refused does not end the run"
         provider = AgentMemoryProvider(lambda: ann)
         await Agent(Script(), context_providers=[provider]).run("I live in Oslo.")
 
     asyncio.run(run())
-    first, second, third = requests
+    first, second, _, third = requests
     assert STANDUP in first[0]
     assert "not instructions" in first[0]
     assert first[-1] == "When is standup?"
     assert second == ["When is standup?"], "what is not Ann's is not given"
     assert third[-1] == "I live in Oslo."
-    kept = {each.content for each in ann.get_all()}
-    assert {"When is standup?", "The room is blue.", "I live in Oslo."} <= kept
+    kept = [each.content for each in ann.get_all()]
+    assert {"When is standup?", "The room is blue.", "I live in Oslo."} == set(kept)
+    assert kept.count("The room is blue.") == 2, "also of the run with the key"
     assert STANDUP not in kept, "what was recalled is not kept again"

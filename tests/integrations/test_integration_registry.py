@@ -13,7 +13,7 @@ from agent_memory.integrations.registry import INTEGRATIONS, Integration, missin
 
 PACKAGE = Path(agent_memory.__path__[0])
 PROJECT = tomllib.loads((PACKAGE.parent / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-SHARED = {"__init__", "__pycache__", "loopback", "registry", "result_texts", "texts"}
+SHARED = {"__init__", "__pycache__", "loopback", "registry", "result_texts", "texts", "turns"}
 rows = pytest.mark.parametrize("row", INTEGRATIONS.values(), ids=INTEGRATIONS)
 
 
