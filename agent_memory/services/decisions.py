@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -20,6 +21,8 @@ from agent_memory.services.review_answers import (
     answered_by,
     hold_what_is_kept,
     is_shorter,
+    newer_of_all,
+    newer_rows,
     rest_after,
     with_remainder,
 )
@@ -115,14 +118,20 @@ class DecisionService(Service):
         return with_remainder(review)
 
     def corrections(self, memory_ids: Sequence[str]) -> dict[str, Memory]:
-        """Return the newest memory that may replace each of these, for those that have one."""
+        """Return the newest memory that may replace each of these, for those that have one.
+
+        It may replace one that may replace another that may replace the memory.
+        """
         row_ids = self._engine.recalls.row_ids_of(memory_ids)
-        newer_of = self._engine.reviews.newer_of(list(row_ids.values()))
-        newer = self._engine.memories.get_many(newer_of.values())
-        return {
-            memory_id: newer[newer_of[row_id]]
+        newer_of = newer_of_all(self._engine, list(row_ids.values()))
+        newest_of = {
+            memory_id: newest
             for memory_id, row_id in row_ids.items()
-            if newer_of.get(row_id) in newer
+            for newest in deque(newer_rows(newer_of, row_id), maxlen=1)
+        }
+        newest = self._engine.memories.get_many(set(newest_of.values()))
+        return {
+            memory_id: newest[row_id] for memory_id, row_id in newest_of.items() if row_id in newest
         }
 
     def replaced_by(self, memory_id: str) -> dict[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+
 from agent_memory.models.decision import ASKED_TO_FORGET, EDITED_SINCE, Review
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
@@ -64,6 +66,23 @@ def hold_what_is_kept(engine: Engine, memory_id: str) -> None:
         if closed_at not in approved:
             is_held = closed_at is not None and not is_open
             engine.graph_maintenance.hold(memory_id, newer_id, is_held=is_held)
+
+
+def newer_of_all(engine: Engine, row_ids: Sequence[int]) -> dict[int, int]:
+    """Return the newest row that may replace each row under review: these, and those in turn."""
+    newer_of: dict[int, int] = {}
+    while newer := engine.reviews.newer_of(row_ids):
+        newer_of |= newer
+        row_ids = [row_id for row_id in newer.values() if row_id not in newer_of]
+    return newer_of
+
+
+def newer_rows(newer_of: Mapping[int, int], row_id: int) -> Iterator[int]:
+    """Yield the newer memories of a memory: the one that may correct it, that one's, and so on."""
+    newer = newer_of.get(row_id)
+    while newer is not None:
+        yield newer
+        newer = newer_of.get(newer)
 
 
 def is_shorter(change: Change) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache, lru_cache
 from heapq import nlargest
 from typing import Final
@@ -27,6 +27,7 @@ from agent_memory.extraction.rules.statements import (
     speaker_and_text,
     statement,
 )
+from agent_memory.extraction.rules.succession import Contradicted, latest
 from agent_memory.extraction.types import Fact, OperationPlan, RelatedMemory, ReplacedBy
 from agent_memory.models.conversation import OperationEvent
 from agent_memory.models.decision import ASKED_TO_FORGET
@@ -247,19 +248,45 @@ def _is_held(text: str, known: Statement, stated: Statement) -> bool:
 
 def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, str] | None:
     """Return what a fact that no memory says surely replaces, how sure that is, and why."""
-    fact = checks.facts[place].text
-    if is_request_to_forget(fact):
+    fact = checks.facts[place]
+    if is_request_to_forget(fact.text):
         return None
+    held = {
+        entry.memory.id: entry.against
+        for entry in latest(fact.text, _contradicted(fact.text, checks.related[place]))
+        if entry.memory.correction is None  # else it is for review, and so is this
+    }
     for memory in checks.related[place]:
         if checks.is_touched(memory):
             continue
-        against = conflict(read(fact), read(memory.text))
-        is_meant = against is not None and not (against.is_bare and checks.facts[place].is_beside)
-        if against is not None and against.is_sure and is_meant:
+        against = held.get(memory.id)
+        if against is not None and against.is_sure and not (against.is_bare and fact.is_beside):
             return memory, _NEW_VALUE, against.why
-        if _says_it_more(fact, memory.text):
+        if _says_it_more(fact.text, memory.text):
             return memory, _SAYS_MORE, "it says more of the same"
     return None
+
+
+def _contradicted(
+    fact: str,
+    related: Sequence[RelatedMemory],
+    refuted: Collection[RelatedMemory] = (),
+    earlier: EarlierFacts | None = None,
+) -> list[Contradicted]:
+    """Return what a fact conflicts with: of what is related to it, and of what may correct that."""
+    new = read(fact)
+    memories = {memory.id: memory for memory in related}
+    for memory in related:
+        if memory.correction is not None:
+            memories.setdefault(memory.correction.id, memory.correction)
+    contradicted = []
+    for memory in memories.values():
+        against = conflict(new, read(memory.text) if earlier is None else earlier.read(memory.text))
+        if against is None and memory in refuted:
+            against = Conflict("what it may have corrected is said again")
+        if against is not None:
+            contradicted.append(Contradicted(memory, against))
+    return contradicted
 
 
 def _ask(
@@ -278,12 +305,10 @@ def _ask(
     fact = checks.facts[place]
     asked = False
     refuted = _refuted(fact.text, related)
-    for memory in {memory.id: memory for memory in (*related, *refuted)}.values():
-        against = conflict(read(fact.text), earlier.read(memory.text))
-        if against is None and memory in refuted:
-            against = Conflict("what it may have corrected is said again")
+    contradicted = _contradicted(fact.text, related, refuted, earlier)
+    for memory, against in latest(fact.text, contradicted):
         is_left = memory.id in changes or checks.is_touched(memory)
-        if against is None or against.may_stay or is_left or _says_the_same(memory.text, fact.text):
+        if against.may_stay or is_left or _says_the_same(memory.text, fact.text):
             continue
         if against.is_of_any and asked:
             continue
@@ -418,7 +443,7 @@ class EarlierFacts:
                 for _, place in nlargest(_COMPARED, ((n, place) for place, n in alike.items()))
             ),
         ]
-        return [self._memories[place] for place in dict.fromkeys(places)]
+        return [self._memories[place] for place in sorted({*places}, reverse=True)]
 
 
 def _keys(text: str) -> Iterator[object]:

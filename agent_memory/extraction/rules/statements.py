@@ -7,6 +7,7 @@ that is not a value of its kind ("My budget is tight") is beside its value, and 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.answers import as_statement
@@ -228,6 +229,7 @@ def speaker_and_text(text: str) -> tuple[str, str]:
     return name, spoken
 
 
+@lru_cache(maxsize=512)  # each fact is compared with the same memories, three times
 def statement(text: str) -> Statement | None:
     """Return what a text of one sentence states plainly, ``None`` if it states no value.
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent_memory.models.owner import Owner
+from agent_memory.services.review_answers import newer_of_all, newer_rows
 from agent_memory.services.search import ranking
 from agent_memory.services.search.candidates import Candidates, gather, own_words_of
 from agent_memory.services.search.ranking import RankedHit, Ranking, confidence
@@ -273,10 +274,7 @@ def _ranked(engine: Engine, request: SearchRequest) -> tuple[Ranking, Candidates
     gathered = gather(engine, request)
     ranked = ranking.rank(gathered.candidates, gathered.query, request.rates)
     under_review = [candidate.row_id for candidate in gathered.candidates]
-    newer_of: dict[int, int] = {}
-    while newer := engine.reviews.newer_of(under_review):  # the newer one may be under review too
-        newer_of |= newer
-        under_review = [row_id for row_id in newer.values() if row_id not in newer_of]
+    newer_of = newer_of_all(engine, under_review)
     if newer_of:
         order = _with_newer_first(engine, request, ranked.order, newer_of)
         ranked = ranked._replace(
@@ -302,7 +300,7 @@ def _with_newer_first(
     hits = {hit.row_id: hit for hit in order}
     placed: dict[int, RankedHit] = {}
     for hit in order:
-        chain = [row for row in _followed(newer_of, hit.row_id) if newer[row].id in passed]
+        chain = [row for row in newer_rows(newer_of, hit.row_id) if newer[row].id in passed]
         # Only its end: with 29 corrections before it, an exact match would be the 30th hit.
         row_id = chain[-1] if chain else None
         if row_id is not None and row_id not in placed:
@@ -316,14 +314,6 @@ def _with_newer_first(
             )
         placed.setdefault(hit.row_id, hit)
     return list(placed.values())
-
-
-def _followed(newer_of: Mapping[int, int], row_id: int) -> Iterator[int]:
-    """Yield the newer memories of a memory: the one that may correct it, that one's, and so on."""
-    newer = newer_of.get(row_id)
-    while newer is not None:
-        yield newer
-        newer = newer_of.get(newer)
 
 
 def _ms_since(started: float) -> float:

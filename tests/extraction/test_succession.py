@@ -1,0 +1,143 @@
+"""A statement is held against the latest value of its slot: not against each that was said before.
+
+Each of 26 statements of a date opened a review of all before it, 325 in all; and a change replaced
+a memory that had long been corrected, so that the value in between was found first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from conftest import Clock
+
+from agent_memory import AgentMemory
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def memory(root: Path, clock: Clock) -> Iterator[AgentMemory]:
+    with AgentMemory("bob", root=root, clock=clock, embedder=None) as opened:
+        yield opened
+        assert opened.check().problems == []
+
+
+def add(memory: AgentMemory, clock: Clock, *texts: str) -> None:
+    for text in texts:
+        clock.forward(days=7)
+        memory.add(text, user_id="u")
+
+
+def asked(memory: AgentMemory) -> list[tuple[str, str]]:
+    """Return which text is in question because of which."""
+    text_of = {each.id: each.content for each in memory.get_all()}
+    return [(each.content, text_of[str(each.replaced_by)]) for each in memory.reviews()]
+
+
+def dates(form: str, count: int) -> list[str]:
+    return [form.format(f"{month} {day}") for month in ("March", "May") for day in range(1, 14)][
+        :count
+    ]
+
+
+REPEATED = [
+    "The deploy is on {}.",
+    "My next flight to London is on {}.",
+    "I have a dentist appointment on {}.",
+    "I'm on call on {}.",
+]
+
+
+@pytest.mark.parametrize("form", REPEATED)
+def test_each_new_value_is_held_against_the_last(
+    memory: AgentMemory, clock: Clock, form: str
+) -> None:
+    said = dates(form, 26)
+    add(memory, clock, *said)
+    assert asked(memory) == list(pairwise(said))
+    hits = memory.search(form.format("").rstrip(" ."), limit=30)
+    assert hits[0].memory.content == said[-1]
+
+
+@pytest.mark.parametrize("form", REPEATED)
+def test_what_may_stand_beside_others_is_not_asked_about_again(
+    memory: AgentMemory, clock: Clock, form: str
+) -> None:
+    said = dates(form, 6)
+    add(memory, clock, said[0])
+    for old, new in pairwise(said):
+        add(memory, clock, new)
+        assert asked(memory) == [(old, new)]
+        memory.dismiss(memory.reviews()[0].review_id)
+
+
+def test_the_last_value_is_asked_about_although_no_word_finds_it(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    add(memory, clock, "I live in Oslo.", "I moved to Bergen.")
+    add(memory, clock, *(f"I read book number {number} about pots." for number in range(30)))
+    add(memory, clock, "I live in Rome now.")
+    assert asked(memory) == [
+        ("I live in Oslo.", "I moved to Bergen."),
+        ("I moved to Bergen.", "I live in Rome now."),
+    ]
+
+
+CHAINS = [
+    (
+        "When is our standup?",
+        "Our standup is at 9:00.",
+        "The standup moved to 9:30.",
+        "Our standup is at 10:15 from now on, not at 9:30.",
+        "The standup moved to 8:45.",
+    ),
+    (
+        "What is my favourite colour?",
+        "My favourite colour is green.",
+        "I like teal best now, my favourite colour is no longer green.",
+        "My favourite colour is navy now.",
+    ),
+]
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_a_change_is_about_what_was_said_last(
+    memory: AgentMemory, clock: Clock, chain: tuple[str, ...]
+) -> None:
+    """The third replaced the first, as if the second had never been said."""
+    question, *said = chain
+    add(memory, clock, *said)
+    assert sorted(asked(memory)) == sorted(pairwise(said))
+    assert [hit.memory.content for hit in memory.search(question)] == said[::-1]
+
+
+@pytest.mark.parametrize(
+    ("said", "pairs"),
+    [
+        (  # each is about another part of the first
+            ("I like tea and coffee.", "I no longer like tea.", "I no longer like coffee."),
+            [(0, 1), (0, 2)],
+        ),
+        (("My boss is Ann.", "I live in Oslo.", "My new boss is Ben."), [(0, 2)]),
+        (  # the first says more than the slot of the second
+            ("I live in Oslo and my boss is Ann.", "I moved to Rome.", "My new boss is Ben."),
+            [(0, 1), (0, 2)],
+        ),
+        (  # what says as much as the last one asks nothing again
+            ("I live in Oslo.", "I moved to Rome.", "I live in Rome now, near the harbour."),
+            [(0, 1)],
+        ),
+        (("My weight is 80 kg.", "My boss weighs 90 kg.", "The van weighs 900 kg."), []),
+    ],
+)
+def test_what_another_part_says_is_asked_of_it(
+    memory: AgentMemory, clock: Clock, said: tuple[str, ...], pairs: list[tuple[int, int]]
+) -> None:
+    add(memory, clock, *said)
+    assert asked(memory) == [(said[old], said[new]) for old, new in pairs]
