@@ -22,7 +22,6 @@ from agent_memory.formats.peers.conversations import Conversation, Conversations
 from agent_memory.formats.peers.entries import kept, label, memories
 from agent_memory.formats.protocol import Source
 from agent_memory.models.conversation import Message, MessageRole
-from agent_memory.models.decision import SAID_AT
 from agent_memory.models.fields import to_json
 from agent_memory.models.portable import Entry, PassedOver, Section
 from agent_memory.runtime.temporary_files import temporary_file
@@ -122,11 +121,6 @@ def _kept_entries(source: Source) -> Iterator[Entry | PassedOver]:
     for entry in source.entries():
         if entry.section is Section.MEMORY:
             fields = {name: value for name, value in entry.fields.items() if name in _FIELDS}
-            fields["metadata"] = {
-                name: value
-                for name, value in (fields.get("metadata") or {}).items()
-                if (name, value) != (SAID_AT, _NO_TIME)
-            }
             if fields.get("timestamp") == _NO_TIME:
                 del fields["timestamp"]
             session = str(fields.get("created_by_session"))

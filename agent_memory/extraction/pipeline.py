@@ -27,7 +27,7 @@ from agent_memory.extraction.types import (
     ReplacedBy,
 )
 from agent_memory.models.conversation import MemoryOperation, Message, OperationEvent
-from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome
+from agent_memory.models.decision import Decision, DecisionOutcome
 from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate, GraphUpdates, name_key
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import LanguageModel
@@ -43,6 +43,8 @@ RELATED: Final = 5
 """Memories that a model compares each fact with."""
 _LOOKED_AT: Final = 25
 """Hits to choose them from: those of other users or runs are skipped."""
+_SAID_AT: Final = "said_at"
+"""The metadata key of older files for when a conversation last changed what a memory says."""
 
 
 class ApplyDecisions(Protocol):
@@ -420,7 +422,7 @@ def _who_says(update: GraphUpdate, texts: Mapping[int, str]) -> list[int]:
 
 def _last_said(memory: Memory) -> datetime:
     """Return when a memory was learned, or when a conversation last changed what it says."""
-    stated = memory.metadata.get(SAID_AT)
+    stated = memory.metadata.get(_SAID_AT)
     try:
         return max(memory.timestamp, parse_time(stated)) if stated else memory.timestamp
     except (ValueError, TypeError, AttributeError):  # another program's value

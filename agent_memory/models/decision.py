@@ -15,9 +15,6 @@ if TYPE_CHECKING:  # a search needs reviews, but not the models of the graph
 
 Event = Literal["ADD", "UPDATE", "DELETE", "NONE"]
 
-SAID_AT: Final = "said_at"
-"""The metadata key for when a conversation last said what a memory says, in ISO 8601."""
-
 ASKED_TO_FORGET: Final = "somebody asks to forget: "
 """How the reasoning of a review begins if somebody asked for it; what follows is of the memory."""
 
@@ -28,15 +25,14 @@ EDITED_SINCE: Final = "it was edited since: dismiss the review if it is right no
 class Decision(NamedTuple):
     """One decision, ready to be applied.
 
-    ``memory`` is what an ADD stores. An UPDATE gives its content to ``memory_id``, and adds its
-    metadata; that memory keeps its age, and the metadata's ``said_at`` says when it was said. If
-    that memory has changed in the meantime, the UPDATE stores ``memory`` as a new one. ``seen`` is
-    the text of that memory at the time of the decision. With ``in_review`` nothing is deleted: the
-    memory of a DELETE or an UPDATE is put under review, beside the new ``memory``. ``graph`` is
-    what the new text says about the graph; with ``None`` the graph is left alone. With
-    ``said_again`` the new memory is stored although an older one says the same. ``contradicts`` has
-    the ids of the memories that the new text replaces, or may replace: ``graph`` closes nothing
-    that only others state.
+    ``memory`` is what an ADD stores. An UPDATE gives its content, and the time when that was said,
+    to ``memory_id``, and adds its metadata. If that memory has changed in the meantime, the UPDATE
+    stores ``memory`` as a new one. ``seen`` is the text of that memory at the time of the decision.
+    With ``in_review`` nothing is deleted: the memory of a DELETE or an UPDATE is put under review,
+    beside the new ``memory``. ``graph`` is what the new text says about the graph; with ``None``
+    the graph is left alone. With ``said_again`` the new memory is stored although an older one says
+    the same. ``contradicts`` has the ids of the memories that the new text replaces, or may
+    replace: ``graph`` closes nothing that only others state.
     """
 
     event: Literal["ADD", "UPDATE", "DELETE"]

@@ -9,13 +9,12 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
-from agent_memory.models.decision import SAID_AT, Decision, DecisionOutcome, Event, Review
+from agent_memory.models.decision import Decision, DecisionOutcome, Event, Review
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
 from agent_memory.models.owner import Owner
 from agent_memory.models.retention import Undone
-from agent_memory.models.times import format_time
 from agent_memory.services.lifecycle.undo import undo
 from agent_memory.services.review_answers import (
     answered_by,
@@ -401,7 +400,8 @@ class _Application:
             return None
         changes: dict[str, Any] = {
             "content": new.content,
-            "metadata": {**existing.metadata, **new.metadata, SAID_AT: format_time(new.timestamp)},
+            "metadata": {**existing.metadata, **new.metadata},
+            "timestamp": max(existing.timestamp, new.timestamp),  # when what it says was learned
         }
         try:
             update(self._engine, existing, changes, now=self._now)

@@ -17,7 +17,6 @@ from agent_memory import (
     AddMemoryRequest,
     AgentMemory,
     InvalidSession,
-    MemoryRecord,
     SearchMemoryRequest,
     SearchMemoryResponse,
     StorageReadOnly,
@@ -800,7 +799,8 @@ def moved(text: str, **more: Any) -> dict[str, Any]:
     return decisions(operation("UPDATE", text, number="0", confidence=0.9, **more))
 
 
-def test_an_update_leaves_a_memory_as_old_as_it_is(memory: AgentMemory) -> None:
+def test_an_update_makes_a_memory_as_new_as_what_it_says(memory: AgentMemory) -> None:
+    """What was said in March was ranked and filtered as if it had been said in January."""
     memory_id = memory.store("User lives in Oslo", user_id="ann", timestamp="2026-01-01")
     said = [("User lives in Rome", "2026-03-01"), ("User lives in Bonn", "2026-02-01")]
     for text, day in said:
@@ -810,9 +810,16 @@ def test_an_update_leaves_a_memory_as_old_as_it_is(memory: AgentMemory) -> None:
     found = memory.get(memory_id)
     assert found is not None
     assert found.content == "User lives in Rome"  # what was said before does not correct it
-    assert found.timestamp == datetime(2026, 1, 1, tzinfo=UTC)
-    assert MemoryRecord.from_memory(found).metadata.created_at == found.timestamp
-    assert found.metadata["said_at"].startswith("2026-03-01")
+    assert found.timestamp == datetime(2026, 3, 1, tzinfo=UTC)
+    hits = memory.search("Where does she live? Rome?", since="2026-02-15")
+    assert [hit.memory.id for hit in hits] == [memory_id]
+    memory.undo(memory.history(memory_id)[0].change_id)
+    found = memory.get(memory_id)
+    assert found is not None
+    assert (found.content, found.timestamp) == (
+        "User lives in Oslo",
+        datetime(2026, 1, 1, tzinfo=UTC),
+    )
 
 
 def test_undo_takes_back_an_add_that_only_asked(memory: AgentMemory) -> None:
