@@ -266,11 +266,12 @@ class _Application:
         self._now = now
         self._since = since
         self._is_confidential = is_confidential
+        self._newcomers: Newcomers | None = None
         self._applied = AppliedDecisions()
 
     def apply(self, on_duplicate: OnDuplicate) -> AppliedDecisions:
         """Apply all: changes first, so that what is new is compared with the result."""
-        newcomers = self._newcomers()
+        self._newcomers = self._stored_meanwhile()
         if on_duplicate is OnDuplicate.MERGE:  # messages are kept as they are
             self._leave_out_rejected()
         outcomes: dict[int, DecisionOutcome] = {}
@@ -305,15 +306,15 @@ class _Application:
             outcomes[place] = self._change(place, decision) or DecisionOutcome(
                 "NONE", decision.memory_id, decision.seen, problem=problem
             )
-        if newcomers is not None:
-            self._ask_about(newcomers, outcomes)
+        if self._newcomers is not None:
+            self._ask_about(self._newcomers, outcomes)
         for place, decision in enumerate(self._decisions):
             if decision.graph is not None:
                 self._applied.problems += self._change_graph(decision, outcomes[place])
         self._applied.outcomes = [outcomes[place] for place in range(len(self._decisions))]
         return self._applied
 
-    def _newcomers(self) -> Newcomers | None:
+    def _stored_meanwhile(self) -> Newcomers | None:
         """Return what others have stored of the same owner since the decisions were made."""
         new = next((each.memory for each in self._decisions if each.memory is not None), None)
         if self._since is None or new is None:
@@ -340,6 +341,14 @@ class _Application:
                 for contradiction in newcomers.contradictions(text, memory_id)
             ]
             outcomes[place] = outcome._replace(review_ids=(*outcome.review_ids, *asked))
+
+    def _is_asked(self, existing: Memory, text: str) -> bool:
+        """Return whether a memory is in question because of a newcomer that a text contradicts."""
+        if self._newcomers is None:
+            return False
+        newer = {review.replaced_by for review in self._engine.reviews.of_memory(existing.id)}
+        found = self._newcomers.contradictions(text, existing.id)
+        return any(not newer.isdisjoint((each.memory_id, each.replaced_by)) for each in found)
 
     def _leave_out_rejected(self) -> None:
         """Leave rejected values out of new texts, so that the rest of them is kept.
@@ -509,6 +518,8 @@ class _Application:
         if decision.event == "ADD":
             return DecisionOutcome(event, memory_id, content, problem=cut)
         existing = self._existing(decision)
+        if content is not None and existing is not None and self._is_asked(existing, content):
+            return DecisionOutcome(event, memory_id, content, problem=cut)  # see ``_ask_about``
         if decision.in_review and existing is not None and existing.id != memory_id:
             reviewed = self._review(decision, existing, replaced_by=memory_id)
             return DecisionOutcome(

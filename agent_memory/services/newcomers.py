@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from agent_memory.extraction.rules.conflicts import conflict
 from agent_memory.extraction.rules.decisions import EarlierFacts
 from agent_memory.extraction.rules.readings import read
+from agent_memory.extraction.rules.succession import Contradicted, latest
 from agent_memory.models.memory import Memory
 from agent_memory.storage.engine import Engine
 
@@ -55,17 +56,24 @@ class Newcomers:
             self._ids[self._texts.take(row["content"])] = row["id"]
 
     def contradictions(self, text: str, memory_id: str) -> Iterator[Contradiction]:
-        """Yield what a memory and the newcomers contradict, in either order: nobody knows which."""
+        """Yield what a memory and the newcomers contradict, in either order: nobody knows which.
+
+        As among memories, only the latest of each slot is asked about.
+        """
         new, is_asked = read(text), False
+        contradicted: list[Contradicted] = []
         for other in self._texts.related(text):
             newcomer, old = self._ids[other.id], self._texts.read(other.text)
-            older, newer, against = newcomer, memory_id, conflict(new, old)
-            if against is None:
-                older, newer, against = memory_id, newcomer, conflict(old, new)
-            if against is None or against.may_stay or newcomer == memory_id:
+            if newcomer == memory_id or not self._engine.memories.exists(newcomer):
                 continue
-            if against.is_of_any and is_asked:
+            if (against := conflict(new, old)) is not None:
+                contradicted.append(Contradicted(other, against))
                 continue
-            if self._engine.memories.exists(newcomer):
+            against = conflict(old, new)
+            if against is not None and not (against.may_stay or is_asked):
                 is_asked = True
-                yield Contradiction(older, newer, against.why)
+                yield Contradiction(memory_id, newcomer, against.why)
+        for other, against in latest(text, contradicted):
+            if not (against.may_stay or (against.is_of_any and is_asked)):
+                is_asked = True
+                yield Contradiction(self._ids[other.id], memory_id, against.why)
