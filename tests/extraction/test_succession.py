@@ -141,3 +141,53 @@ def test_what_another_part_says_is_asked_of_it(
 ) -> None:
     add(memory, clock, *said)
     assert asked(memory) == [(said[old], said[new]) for old, new in pairs]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (
+            "The deadline for the Falcon report is March 14.",
+            "The Falcon report deadline has been pushed from March 14 to April 11.",
+        ),
+        ("The launch date of the app is May 2.", "The app launch date is May 9 now."),
+        ("Our budget is 5000 euros.", "Our budget has been reduced from 5000 euros to 4000 euros."),
+        ("My birthday is May 4.", "Sorry, I typed that wrong: my birthday is May 5, not May 4."),
+        ("My birthday is May 4.", "My mistake: my birthday is May 5."),
+        ("My email is a@x.org.", "I mistyped it: my email is b@x.org."),
+    ],
+)
+def test_a_slot_is_known_in_other_words(
+    memory: AgentMemory, clock: Clock, old: str, new: str
+) -> None:
+    """The new value stood beside the old one, and nothing was asked."""
+    add(memory, clock, old, new)
+    assert [each.content for each in memory.get_all()] == [new]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            "The deadline for the Falcon report is March 14.",
+            "The deadline for the Orion report has been pushed from March 14 to April 11.",
+        ),
+        ("The budget for the party is 500 euros.", "The trip budget is 600 euros now."),
+        ("The father of Tom is Jim.", "The father of Ann is Bob."),
+        ("My boss is Ann.", "I got it wrong, my boss is angry."),
+        ("My birthday is May 4.", "Ann: My birthday is May 5."),
+        ("I live in Oslo.", "We moved the servers from Bonn to Rome."),
+    ],
+)
+def test_another_slot_is_left_alone(
+    memory: AgentMemory, clock: Clock, first: str, second: str
+) -> None:
+    add(memory, clock, first, second)
+    assert {each.content for each in memory.get_all()} == {first, second}
+    assert memory.reviews() == []
+
+
+def test_what_had_another_value_before_is_asked_about(memory: AgentMemory, clock: Clock) -> None:
+    said = "The standup is at 9:45.", "The standup was moved from 9:00 to 9:30."
+    add(memory, clock, *said)
+    assert asked(memory) == [said]

@@ -43,8 +43,15 @@ NO: Final = (
     r"|(?= (?:it|that|the|i|my|we|our|not|wait|sorry)\b))"
 )
 """"No" as an answer: "No sugar for me" and Spanish "No fumo" correct nothing."""
+MISTAKE: Final = (
+    r"(?:(?:I|we) (?:just )?(?:got|had|typed|said|wrote|put|spelled|entered|remembered)"
+    r" (?:it|that|this) wrong(?:ly)?"
+    r"|(?:I|we) mis(?:typed|spoke|spelled|stated|wrote|remembered|read|heard)(?: (?:it|that|this))?"
+    r"|(?:that|it|this) was (?:wrong|an? (?:typo|mistake|error))|my (?:mistake|bad))"
+)
+"""How somebody says that what they said was wrong: "I typed that wrong: my birthday is May 5"."""
 _CORRECTS: Final = re.compile(
-    rf"{_OPENING}(?:{NO}|not [^,;:.!?]{{1,30}},"
+    rf"{_OPENING}(?:{NO}|not [^,;:.!?]{{1,30}},|(?:sorry\W+)?{MISTAKE}:"
     r"|sorry\b[^.!?]{0,15}\b(?:meant|mean|typo|it's|it is)\b|"
     + _any(
         r"""

@@ -151,7 +151,7 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
             may_go = was_so or stated.value.goes_with(known.value)
             if may_go and not (is_sure or _is_announced(new)):
                 continue
-            why = f"another value of {stated.attribute}"
+            why = f"another value of {stated.slot[1]}"
             is_bare = not (_is_announced(new) or new.change.denied)
             return Conflict(
                 why,
@@ -170,7 +170,8 @@ def _is_of_one_kind(value: Value, known: Value, new: Reading) -> bool:
 
 
 def _is_same_slot(stated: Statement, known: Statement, new: Reading) -> bool:
-    if stated.origin and stems(stated.origin).isdisjoint(stems(known.value.form)):
+    is_other = stems(stated.origin).isdisjoint(stems(known.value.form))
+    if stated.origin and is_other and stated.attribute in (HOME, EMPLOYER):
         return False  # "We moved from Jenkins to Argo" is not about a home
     if stated.attribute == BEING:  # one is a nurse, a mother and a fan of jazz
         return stated.slot == known.slot and _is_announced(new)
@@ -182,10 +183,11 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
     """Return whether a value surely replaces another, and nothing is lost with it."""
     if known.says_more or not old.is_one_sentence or old.change.is_beside or old.change.is_unreal:
         return False
-    if new.change.is_guessed or new.change.is_changed:
+    gone, origin = stems(known.value.form), stems(stated.origin)
+    is_of_another = bool(origin) and origin.isdisjoint(gone)
+    if new.change.is_guessed or new.change.is_changed or is_of_another:
         return False  # "I moved from Oslo to Rome in 2019" may be long over
-    gone = stems(known.value.form)
-    if gone and any(gone <= words for words in new.change.denied):
+    if gone and any(gone <= words for words in (*new.change.denied, origin)):
         # "I moved from Oslo to Rome as a girl", "and back" may be long ago, or over; and "8443
         # instead of 8080 on staging" is still 8080 elsewhere.
         return not stated.says_more or (stated.gone is not None and stems(stated.gone) <= gone)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.answers import as_statement
-from agent_memory.extraction.rules.changes import NO, RECENTLY
+from agent_memory.extraction.rules.changes import MISTAKE, NO, RECENTLY
 from agent_memory.extraction.rules.values import DATE, NAME, WORDS, Value, value_of
 from agent_memory.text.careful_typing import carefully_typed
 from agent_memory.text.normalize import exact_form
@@ -119,8 +119,9 @@ _CHANGED: Final = (
 )
 _OF_THING: Final = re.compile(
     rf"(?:{_WHOSE} (?P<thing>{_WORD}(?:,? {_WORD}){{0,6}}?)|(?P<bare>{_PERSON}))"
-    rf" (?P<is>is called|is named|(?:is|are|was|has been|has|got) {_CHANGED} to|is|are|has become"
-    rf"|went (?:up|down) to|{_CHANGED} to) " + _VALUE,
+    r" (?P<is>is called|is named"
+    rf"|(?:(?:(?:is|are|was|has been|has|got) )?{_CHANGED}|went (?:up|down)) {_FROM}to"
+    r"|is|are|has become) " + _VALUE,
     re.IGNORECASE,
 )
 # "Ola is our new CFO", "jo@x.org is my new email".
@@ -159,9 +160,10 @@ _PRONOUNS: Final = frozenset(
 _SPEAKER: Final = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?=\S)")
 _NO_SPEAKER: Final = re.compile(
     r"(?:[\w ,]{0,20}\b)?(?:correction|typo|update|edit|sorry|jobs?|news|minds?|decision|note|fyi"
-    r"|ps)$",
+    rf"|ps)$|(?:sorry\W+)?{MISTAKE}$",
     re.IGNORECASE,
 )
+"""What announces something ("Sorry, I typed that wrong: …") is nobody's name."""
 # After the value: what is not part of it and adds nothing; and what says more.
 _SO_NOW: Final = re.compile(
     r"[\s,]+(?:now|currently|these days|nowadays|at the moment|any ?more|again|instead|actually"
@@ -188,6 +190,11 @@ _GONE: Final = re.compile(
 )
 
 
+_OF_WHAT: Final = re.compile(
+    r"^(?P<head>\S+(?: \S+){0,2}?) (?:for|of) (?:(?:the|an?|my|our) )?(?P<what>\S+(?: \S+){0,3})$"
+)
+
+
 class Statement(NamedTuple):
     """Whose slot it is (``""``: the user's), which slot, and which value.
 
@@ -210,8 +217,8 @@ class Statement(NamedTuple):
 
     @property
     def slot(self) -> tuple[str, str]:
-        """Return what holds one value at a time."""
-        return self.subject, self.attribute
+        """Return what holds one value at a time: "deadline of the trip" is "trip deadline"."""
+        return self.subject, _OF_WHAT.sub(r"\g<what> \g<head>", self.attribute)
 
 
 def speaker_and_text(text: str) -> tuple[str, str]:
@@ -272,7 +279,7 @@ _CORRECTING: Final = re.compile(
 _ADVERB: Final = re.compile(r"^(?:now|currently|just|finally|actually|already) ", re.IGNORECASE)
 _AS_OF: Final = re.compile(
     r"^(?:(?:as of|since|from) [\w ]{1,20}?,? (?=I\b|we\b|my\b|our\b|the\b)|not [^,;.!?]{1,40}, "
-    r"|it's |typo,? |correction:? |wrong,? |update:? |edit:? )+",
+    rf"|{MISTAKE}[,:] |it's |typo,? |correction:? |wrong,? |update:? |edit:? )+",
     re.IGNORECASE,
 )
 _DENYING_NO: Final = re.compile(rf"\b(?!{NO})no\b", re.IGNORECASE)
