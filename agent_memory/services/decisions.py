@@ -18,6 +18,7 @@ from agent_memory.models.retention import Undone
 from agent_memory.services.lifecycle.undo import undo
 from agent_memory.services.review_answers import (
     answered_by,
+    delete_and_hand_on,
     hold_what_is_kept,
     is_shorter,
     newer_of_all,
@@ -173,7 +174,7 @@ class DecisionService(Service):
                     if rest:
                         self._shorten(memory, rest, reviews, now=now)
                     else:
-                        self._engine.memory_rows.delete(memory_id)
+                        delete_and_hand_on(self._engine, memory_id, session_id=session_id, now=now)
                 changed.append(memory)
             # An approval is told by its time: undoing it would reopen what was dismissed with it.
             later = now + timedelta(microseconds=1) if approved else now
@@ -347,8 +348,8 @@ class _Application:
         if self._newcomers is None:
             return False
         newer = {review.replaced_by for review in self._engine.reviews.of_memory(existing.id)}
-        found = self._newcomers.contradictions(text, existing.id)
-        return any(not newer.isdisjoint((each.memory_id, each.replaced_by)) for each in found)
+        contradictions = self._newcomers.contradictions(text, existing.id)
+        return any(not newer.isdisjoint(each[:2]) for each in contradictions)
 
     def _leave_out_rejected(self) -> None:
         """Leave rejected values out of new texts, so that the rest of them is kept.

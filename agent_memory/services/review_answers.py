@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
 
 from agent_memory.models.decision import ASKED_TO_FORGET, EDITED_SINCE, Review
+from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
+from agent_memory.storage.records import Operation
 from agent_memory.text.stems import stems
+
+if TYPE_CHECKING:
+    from agent_memory.models.memory import Memory
+
+_HANDED_ON: Final = timedelta(microseconds=1)
+"""After a deletion, its reviews are handed on: the time tells which those are, if it is undone."""
 
 
 def with_remainder(review: Review) -> Review:
@@ -66,6 +76,52 @@ def hold_what_is_kept(engine: Engine, memory_id: str) -> None:
         if closed_at not in approved:
             is_held = closed_at is not None and not is_open
             engine.graph_maintenance.hold(memory_id, newer_id, is_held=is_held)
+
+
+def delete_and_hand_on(engine: Engine, memory_id: str, *, session_id: str, now: datetime) -> None:
+    """Delete a memory; what it put in question is in question because of what may replace it.
+
+    "I live in Oslo", "I moved to Bergen", "I moved to Rome": without the second, the third still
+    contradicts the first, which it was not held against.
+    """
+    row_id = engine.memories.row_id_of(memory_id)
+    newest = None if row_id is None else engine.reviews.newer_of([row_id]).get(row_id)
+    newer = None if newest is None else engine.memories.get_many([newest]).get(newest)
+    handed_on = [] if newer is None else _contradicted(engine, memory_id, newer)
+    engine.memory_rows.delete(memory_id)
+    for review in handed_on:
+        asked_row_id = engine.memories.row_id_of(review.memory_id)
+        if asked_row_id is not None and newer is not None:
+            engine.reviews.add(
+                asked_row_id,
+                replaced_by=newer.id,
+                confidence=review.confidence,
+                reasoning=review.reasoning,
+                session_id=session_id,
+                now=now + _HANDED_ON,
+            )
+
+
+def _contradicted(engine: Engine, memory_id: str, newer: Memory) -> list[Review]:
+    """Return the open reviews of what a memory, and a newer one too, contradict."""
+    from agent_memory.extraction.rules.conflicts import conflict  # noqa: PLC0415 - 30 ms
+    from agent_memory.extraction.rules.readings import read  # noqa: PLC0415
+
+    return [
+        review
+        for review in engine.reviews.all()
+        if review.replaced_by == memory_id
+        and not review._is_edited
+        and conflict(read(newer.content), read(review.content)) is not None
+        and newer.id not in dict(engine.reviews.newer_and_closed(review.memory_id))
+    ]
+
+
+def take_back_handed_on(engine: Engine, deletion: Change) -> None:
+    """Remove the reviews that were handed on when a memory was deleted, which is there again."""
+    moment = read_stored_time(deletion.changed_at) + _HANDED_ON
+    done = Operation(0, "add", 0, 0, format_time(moment), deletion.session_id)
+    engine.reviews.take_back(done, None)
 
 
 def newer_of_all(engine: Engine, row_ids: Sequence[int]) -> dict[int, int]:

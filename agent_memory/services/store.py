@@ -29,6 +29,7 @@ from agent_memory.models.memory import HistoryEntry, Memory
 from agent_memory.models.scratchpad import Promotion
 from agent_memory.models.search import SearchFilters
 from agent_memory.runtime.lazy_parts import parts_made_of
+from agent_memory.services.review_answers import delete_and_hand_on
 from agent_memory.services.scratchpad import enter_scratchpad, promoted_first
 from agent_memory.services.search.service import SearchService
 from agent_memory.services.unit_of_work import Promoted, UnitOfWork, repeated_if_undone
@@ -230,7 +231,7 @@ class Store:
         with self._unit_of_work.write() as now:
             memory = memory_of(self._engine, memory_id)
             with signed(self._engine, memory_id, session_id, now):
-                self._engine.memory_rows.delete(memory_id)
+                delete_and_hand_on(self._engine, memory_id, session_id=session_id, now=now)
             return memory
 
     @repeated_if_undone

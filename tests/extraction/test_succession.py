@@ -191,3 +191,54 @@ def test_what_had_another_value_before_is_asked_about(memory: AgentMemory, clock
     said = "The standup is at 9:45.", "The standup was moved from 9:00 to 9:30."
     add(memory, clock, *said)
     assert asked(memory) == [said]
+
+
+MOVES = ("I live in Oslo.", "I moved to Bergen.", "I moved to Rome.")
+
+
+@pytest.mark.parametrize("by", ["approve", "delete", "delete_many"])
+def test_what_is_left_of_a_chain_is_asked_because_of_the_next(
+    memory: AgentMemory, clock: Clock, by: str
+) -> None:
+    """Without Bergen, Oslo was in question no more, and stood beside Rome."""
+    add(memory, clock, *MOVES)
+    asked_before = memory.reviews()
+    middle = next(each for each in asked_before if each.content == "I moved to Bergen.")
+    if by == "approve":
+        memory.approve(middle.review_id)
+    elif by == "delete":
+        memory.delete(middle.memory_id)
+    else:
+        memory.delete_many([middle.memory_id])
+    assert asked(memory) == [("I live in Oslo.", "I moved to Rome.")]
+    assert next(hit.memory.content for hit in memory.search("Where do I live?")) == MOVES[2]
+    clock.forward(days=1)
+    memory.undo()
+    assert sorted(asked(memory)) == [(MOVES[0], MOVES[1]), (MOVES[1], MOVES[2])]
+    kept = [(each.memory_id, each.replaced_by, each.proposed_at) for each in memory.reviews()]
+    before = [(each.memory_id, each.replaced_by, each.proposed_at) for each in asked_before]
+    assert sorted(map(str, kept)) == sorted(map(str, before))
+
+
+def test_a_chain_is_answered_from_either_end(memory: AgentMemory, clock: Clock) -> None:
+    add(memory, clock, *MOVES)
+    first, second = (each.review_id for each in memory.reviews())
+    memory.approve(first)
+    assert asked(memory) == [MOVES[1:]]
+    clock.forward(days=1)
+    memory.undo()
+    memory.dismiss(second)
+    assert asked(memory) == [MOVES[:2]]
+    add(memory, clock, "I moved to Paris.")
+    assert asked(memory) == [MOVES[:2], ("I moved to Rome.", "I moved to Paris.")]
+
+
+def test_what_is_deleted_together_comes_back_as_it_was(memory: AgentMemory, clock: Clock) -> None:
+    add(memory, clock, *MOVES)
+    before = sorted(asked(memory))
+    of_text = {each.content: each.id for each in memory.get_all()}
+    memory.delete_many([of_text[text] for text in MOVES[1:]])
+    assert memory.reviews() == []
+    clock.forward(days=1)
+    memory.undo()
+    assert sorted(asked(memory)) == before

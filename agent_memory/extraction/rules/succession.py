@@ -34,7 +34,7 @@ def latest(fact: str, contradicted: Sequence[Contradicted]) -> list[Contradicted
     Memories without a time are the last said, last first.
     """
     new = read(fact)
-    given = {entry.memory.id for entry in contradicted}
+    known_ids = {entry.memory.id for entry in contradicted}
     held: list[Contradicted] = []
     later: list[Reading] = []
     for entry in sorted(contradicted, key=_when, reverse=True):
@@ -44,10 +44,10 @@ def latest(fact: str, contradicted: Sequence[Contradicted]) -> list[Contradicted
             _has_all_slots(other, new, old) and _is_alike(conflict(other, old), against)
             for other in later
         )
-        if not is_past and correction is not None and correction.id not in given:
+        if not is_past and correction is not None and correction.id not in known_ids:
             newer = read(correction.text)
             if is_past := _slots(new, old) != set() and _has_all_slots(newer, new, old):
-                given.add(correction.id)
+                known_ids.add(correction.id)
                 if not _says_as_much(newer, new):
                     held.append(Contradicted(correction, against._replace(is_sure=False)))
         if not is_past:

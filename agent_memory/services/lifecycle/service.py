@@ -18,6 +18,7 @@ from agent_memory.services.lifecycle.undo import own_change_ids, row_at, undo
 from agent_memory.services.policies import rejected_values, retention
 from agent_memory.services.policies.rejection_match import words_to_reject
 from agent_memory.services.policies.secrets import screen_for_secrets
+from agent_memory.services.review_answers import delete_and_hand_on
 from agent_memory.services.unit_of_work import Service, repeated_if_undone
 from agent_memory.services.writing import duplicates
 from agent_memory.services.writing.update import memory_of, recorded
@@ -62,7 +63,7 @@ class LifecycleService(Service):
             gone = []
             for memory_id in memory_ids:
                 gone.append(memory_of(self._engine, memory_id))
-                self._engine.memory_rows.delete(memory_id)
+                delete_and_hand_on(self._engine, memory_id, session_id=session_id, now=now)
             return gone
 
     @repeated_if_undone

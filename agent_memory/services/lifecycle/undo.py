@@ -12,7 +12,12 @@ from agent_memory.models.columns import HISTORIC
 from agent_memory.models.retention import Undone
 from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
-from agent_memory.services.review_answers import answered_by, hold_what_is_kept, is_shorter
+from agent_memory.services.review_answers import (
+    answered_by,
+    hold_what_is_kept,
+    is_shorter,
+    take_back_handed_on,
+)
 from agent_memory.services.writing.update import recorded
 from agent_memory.storage.change_records import CREATED, Change, reverted
 from agent_memory.storage.engine import Engine
@@ -71,8 +76,7 @@ def undo(
             if row is None and target is not None and target.get("reviews"):
                 deletion = next(each for each in reversed(memory_changes) if each.event == "DELETE")
                 questions.append((deletion, read_json(str(target["reviews"]))))
-        for deletion, asked in questions:  # now that all of their memories are there
-            _ask_anew(engine, deletion, asked)
+        _ask_all_anew(engine, questions)  # now that all of their memories are there
     if change_id is not None and not changed:
         message = "everything it changed is already as it was before: there is nothing left to undo"
         raise ValidationError.of("change_id", message, change_id)
@@ -346,6 +350,14 @@ def _bring_back(engine: Engine, target: Mapping[str, Any], *, now: datetime) -> 
     reason, _, entered_at = str(target.get("scratchpad")).partition(" ")
     if reason in get_args(Reason):  # the history is text that another program may have changed
         engine.scratchpad.put(row_id, reason=reason, entered_at=entered_at)
+
+
+def _ask_all_anew(engine: Engine, questions: Sequence[tuple[Change, object]]) -> None:
+    """Reopen reviews as they were when memories were deleted, each given with its reviews."""
+    for deletion, asked in questions:
+        _ask_anew(engine, deletion, asked)
+    for deletion, _ in questions:
+        take_back_handed_on(engine, deletion)
 
 
 def _ask_anew(engine: Engine, deletion: Change, questions: object) -> None:
