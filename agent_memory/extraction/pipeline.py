@@ -17,6 +17,7 @@ from agent_memory.extraction.decisions import decide
 from agent_memory.extraction.facts import extract
 from agent_memory.extraction.graph_by_model import graph_updates_by_model
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
+from agent_memory.extraction.rules.lasting import lasts
 from agent_memory.extraction.rules.statements import other_words_of
 from agent_memory.extraction.types import (
     By,
@@ -26,8 +27,14 @@ from agent_memory.extraction.types import (
     RelatedMemory,
     ReplacedBy,
 )
-from agent_memory.models.conversation import MemoryOperation, Message, OperationEvent
+from agent_memory.models.conversation import (
+    MemoryOperation,
+    Message,
+    MessageRole,
+    OperationEvent,
+)
 from agent_memory.models.decision import Decision, DecisionOutcome
+from agent_memory.models.enums import MemoryKind
 from agent_memory.models.graph import EdgeView, GraphAction, GraphUpdate, GraphUpdates, name_key
 from agent_memory.models.memory import Memory
 from agent_memory.models.protocols import LanguageModel
@@ -178,7 +185,14 @@ class ExtractionPipeline:
             if not plan.said_again.isdisjoint(covers):
                 decisions = [decision._replace(said_again=True) for decision in decisions]
             against = frozenset().union(*(contradicted[fact] for fact in covers))
-            result.decisions += [decision._replace(contradicts=against) for decision in decisions]
+            was_core = any(
+                known_memories[each].kind is MemoryKind.CORE
+                for each in against & known_memories.keys()
+            )
+            result.decisions += [
+                (_as_core(decision) if was_core else decision)._replace(contradicts=against)
+                for decision in decisions
+            ]
         if request.graph:
             result.decisions = self._with_graph(result.decisions)
         result.problems = [*extraction.problems, *plan.problems, *self._problems]
@@ -327,6 +341,7 @@ class ExtractionPipeline:
             content=operation.text,
             metadata=metadata,
             timestamp=self._moment(about),
+            kind=MemoryKind.CORE if self._lasts(operation.text, about) else None,
         )
         try:
             return self._port.prepare(item)
@@ -336,6 +351,12 @@ class ExtractionPipeline:
             self._problems.append(problem)
             self._has_refused = True
             return None
+
+    def _lasts(self, text: str, about: Sequence[Fact]) -> bool:
+        """Return whether a text tells something lasting of a user, and not of an assistant."""
+        places = [place for fact in about for place in fact.sources]
+        roles = {self._messages[place].role for place in places if place < len(self._messages)}
+        return (not roles or MessageRole.USER in roles) and lasts(text)
 
     # The graph --------------------------------------------------------------------------------
 
@@ -402,6 +423,14 @@ class ExtractionPipeline:
         places = [place for fact in about for place in fact.sources]
         times = [self._messages[place].timestamp for place in places if place < len(self._messages)]
         return max((moment for moment in times if moment is not None), default=None)
+
+
+def _as_core(decision: Decision) -> Decision:
+    """Return a decision whose new memory lasts as long as the core memory that it may replace."""
+    if decision.memory is None:
+        return decision
+    memory = decision.memory.model_copy(update={"kind": MemoryKind.CORE})
+    return decision._replace(memory=memory)
 
 
 def _contradicted(plan: OperationPlan) -> Mapping[int, set[str]]:

@@ -26,9 +26,9 @@ class RetentionPolicy(Record, extra="forbid", frozen=True):
 
     Learnings are archived ``archive_learnings_after_days`` after they were last used or changed,
     tasks ``archive_tasks_after_days`` after they were completed. Memories that were used or changed
-    within ``recent_days``, are of high importance, or were promoted by hand are never touched. A
-    day has 24 hours; a memory of exactly the given number of days is no longer recent, and old
-    enough to be archived.
+    within ``recent_days``, are of high importance, were promoted by hand, or may correct a memory
+    that is under review and not archived, are never touched. A day has 24 hours; a memory of
+    exactly the given number of days is no longer recent, and old enough to be archived.
     """
 
     archive_learnings_after_days: int | None = Field(default=None, ge=1)

@@ -16,6 +16,7 @@ from agent_memory.models.memory import Memory
 from agent_memory.models.owner import Owner
 from agent_memory.models.retention import Undone
 from agent_memory.services.lifecycle.undo import undo
+from agent_memory.services.policies.retention import learnings_beyond
 from agent_memory.services.review_answers import (
     answered_by,
     delete_and_hand_on,
@@ -481,6 +482,8 @@ class _Application:
         decided = [self._decisions[place] for place in places]
         memories = [decision.memory for decision in decided if decision.memory is not None]
         settings = self._engine.agent.config()
+        if settings.retention is not None:
+            memories = learnings_beyond(self._engine, settings.retention, memories)
         insert = MemoryInsert(
             self._engine,
             now=self._now,

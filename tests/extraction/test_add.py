@@ -420,13 +420,13 @@ def test_what_a_limit_kept_out_is_no_success(memory: AgentMemory) -> None:
     memory.configure(retention=FULL)
     for adder in (memory, memory.session({"user_id": "ben"})):
         assert adder.add([user("Thanks, bye!")]).success, "there was nothing to store"
-    assert memory.add([user("I like tea.")], user_id="alice").success
+    assert memory.add([user("The tea is in the cupboard.")], user_id="alice").success
     for user_id, llm in (("alice", None), ("ben", Scripted(facts("Ben has a cat")))):
-        answer = memory.add([user("I have a cat.")], user_id=user_id, llm=llm)
+        answer = memory.add([user("The cat is in the garden.")], user_id=user_id, llm=llm)
         assert (answer.success, answer.data) == (False, [])
         assert "was not stored" in (answer.metadata.problems or [""])[0]
-    assert memory.add([user("I like tea.")], user_id="alice").success, "it is known"
-    assert contents(memory) == {"I like tea."}
+    assert memory.add([user("The tea is in the cupboard.")], user_id="alice").success, "it is known"
+    assert contents(memory) == {"The tea is in the cupboard."}
 
 
 def test_a_refused_fact_beside_a_stored_one_is_a_success(memory: AgentMemory) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from agent_memory.errors import LimitReached
 from agent_memory.models.enums import MemoryKind, TaskStatus
+from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import TaskMetadata
 from agent_memory.models.retention import KindLimit, RetentionPolicy, TidyItem
 from agent_memory.models.times import age_in_days, format_time, read_stored_time, shifted
@@ -171,9 +172,9 @@ def _why_kept(policy: RetentionPolicy, limit: KindLimit) -> str:
     if limit.enforcement == "hard":
         return "which is a hard limit: archive or delete some by hand"
     if not policy.recent_days:
-        return "but each is of high importance or promoted by hand"
+        return "but each is of high importance, promoted by hand or a possible correction"
     recently = f"used within {_in_days(policy.recent_days)}"
-    return f"but each is of high importance, promoted by hand or {recently}"
+    return f"but each is of high importance, promoted by hand, a possible correction or {recently}"
 
 
 # Limits -------------------------------------------------------------------------------------
@@ -242,6 +243,26 @@ def room(engine: Engine, policy: RetentionPolicy) -> dict[MemoryKind, tuple[floa
         )
         for kind, limit in hard
     }
+
+
+def learnings_beyond(
+    engine: Engine, policy: RetentionPolicy, memories: Sequence[Memory]
+) -> list[Memory]:
+    """Return memories as ``add`` stores them: core ones beyond a hard limit become learnings.
+
+    Nobody asked for core memories, so none is refused.
+    """
+    if all(memory.kind is not MemoryKind.CORE for memory in memories):
+        return list(memories)
+    count, size = room(engine, policy).get(MemoryKind.CORE, (math.inf, math.inf))
+    fitting = []
+    for memory in memories:
+        if memory.kind is MemoryKind.CORE:
+            count, size = count - 1, size - len(memory.content.encode())
+        is_beyond = memory.kind is MemoryKind.CORE and min(count, size) < 0
+        update = {"kind": MemoryKind.LEARNING} if is_beyond else {}
+        fitting.append(memory.model_copy(update=update))
+    return fitting
 
 
 def over_soft(engine: Engine, policy: RetentionPolicy) -> list[str]:

@@ -518,7 +518,7 @@ def test_rules_come_in_their_order_and_in_them_the_least_recently_used(
 def test_a_limit_that_cannot_be_kept_is_told(memory: AgentMemory, clock: Clock) -> None:
     fill(memory, clock, 4, importance="high")
     clock.forward(days=10)
-    dear = "but each is of high importance, promoted by hand or used within"
+    dear = "but each is of high importance, promoted by hand, a possible correction or used within"
     assert tidied(memory, limited("learning", 2, 50)) == (
         [],
         [
@@ -529,7 +529,7 @@ def test_a_limit_that_cannot_be_kept_is_told(memory: AgentMemory, clock: Clock) 
     one = "1 learning is over the limit of 3"
     assert notes(memory, limited("learning", 3, recent_days=1)) == [f"{one}, {dear} 1 day"]
     assert notes(memory, limited("learning", 3, recent_days=0)) == [
-        f"{one}, but each is of high importance or promoted by hand"
+        f"{one}, but each is of high importance, promoted by hand or a possible correction"
     ]
 
 
