@@ -21,6 +21,7 @@ from agent_memory.extraction.rules.conflicts import conflict
 from agent_memory.extraction.rules.decisions import decide_by_rules
 from agent_memory.extraction.rules.facts import facts_by_rules
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
+from agent_memory.extraction.rules.lasting import lasts
 from agent_memory.extraction.rules.readings import read
 from agent_memory.extraction.rules.statements import stated_in
 from agent_memory.extraction.types import Fact
@@ -36,6 +37,7 @@ from agent_memory.text.sanitize import as_data
 from agent_memory.text.secrets import find_secrets
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_request_to_forget, is_small_talk
+from agent_memory.text.standing_orders import standing_orders
 from agent_memory.text.stems import stems
 
 LENGTH = 10_000
@@ -94,6 +96,11 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
     "capture": (
         (f"{CAPTURE}observations", f"{CAPTURE}cues", f"{TEXT}passages"),
         lambda text: scan(f"remember that {text}", source="tool:bash", session_id="s"),
+    ),
+    "lasting facts": ((f"{RULES}lasting",), lasts),
+    "standing orders": (
+        (f"{TEXT}standing_orders", f"{TEXT}capture_words"),
+        lambda text: list(standing_orders(f"use {text}")),
     ),
     "answers": (("agent_memory.extraction.llm.answers",), read_answer),
     "messages": (("agent_memory.extraction.messages",), conversation),

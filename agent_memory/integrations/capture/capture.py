@@ -218,7 +218,7 @@ class _Engine:
             for observation in observations:
                 self.writer.keep(observation)
             return len(observations)
-        promised = count_cues(text, self._config) if len(text) <= _SHORT else None
+        promised = self._promised(text, source)
         if promised == 0:
             return 0
         is_long = len(text) > (_SHORT if promised is not None else _SHORT_FOR_ANY_PATTERN)
@@ -226,6 +226,11 @@ class _Engine:
             self._defer(_Text(text, source))
             return 0
         return sum(self._queued(observation) for observation in self._scanned(text, source))
+
+    def _promised(self, text: str, source: str) -> int | None:
+        if len(text) > _SHORT:
+            return None
+        return count_cues(text, self._config, is_users=source == "turn:user")
 
     def _scanned(
         self, text: str, source: str, pause: Callable[[], object] = bool

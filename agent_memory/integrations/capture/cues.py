@@ -12,7 +12,7 @@ from typing import Final
 
 from agent_memory.models.enums import ObservationType
 from agent_memory.text.passages import Passage
-from agent_memory.text.speech_acts import LEAD, is_asking, without_request
+from agent_memory.text.speech_acts import LEAD, is_asking, is_instruction, without_request
 
 UNKNOWN_CUE: Final = 0.6
 """The confidence of a sentence that only a user's own pattern matched."""
@@ -188,6 +188,8 @@ def judge(passage: Passage) -> tuple[ObservationType, float]:
     match = _WORDS.match(sentence, at)
     sure = _sureness(sentence, match) if match else UNKNOWN_CUE
     kind = kind_of(sentence, match[0] if match else "")
+    if match is None and kind is ObservationType.NOTE and is_instruction(sentence):
+        kind = ObservationType.PREFERENCE
     if is_asking(sentence):
         return kind, 0.0
     before = sentence[:at]

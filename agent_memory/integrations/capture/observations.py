@@ -7,6 +7,7 @@ Pure: no file, no clock but the one given, time linear in the length of the text
 
 from __future__ import annotations
 
+import heapq
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,9 +22,10 @@ from agent_memory.models.fields import UNSTORABLE, validate_memory_content
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH
 from agent_memory.models.times import now_utc
 from agent_memory.text import passages
-from agent_memory.text.capture_words import CAPTURE_WORDS
+from agent_memory.text.capture_words import CAPTURE_WORDS, has_ordering_word
 from agent_memory.text.passages import Passage
 from agent_memory.text.secrets import MASK
+from agent_memory.text.standing_orders import standing_orders
 
 LONGEST_PIECE: Final = 1_000
 """Characters of a line that a pattern sees at a time: some patterns are slow on long lines."""
@@ -146,7 +148,7 @@ def scan(
     return Scanned(chosen_ones, below, is_cut)
 
 
-def count_cues(text: str, config: MemoryCaptureConfig) -> int | None:
+def count_cues(text: str, config: MemoryCaptureConfig, *, is_users: bool = False) -> int | None:
     """Count quickly the places where a text may say something, up to 10; 0 is certain.
 
     ``None`` means that only the user's own patterns can tell.
@@ -154,7 +156,7 @@ def count_cues(text: str, config: MemoryCaptureConfig) -> int | None:
     if tuple(config.capture_patterns) != DEFAULT_CAPTURE_PATTERNS:
         return None
     lower = text.lower()
-    count = 0
+    count = int(is_users and has_ordering_word(text))
     for word in CAPTURE_WORDS:
         spot = lower.find(word)
         while spot >= 0 and count < 10:
@@ -202,7 +204,7 @@ def _passages(
     done_to = fences = fenced_to = weighed = long_ones = 0
     recalled = _recalled(text)
     seen: set[tuple[str, str]] = set()
-    for start, end in islice(_places(text, config), MOST_SPOTS):
+    for start, end in islice(_places(text, config, is_users=is_users), MOST_SPOTS):
         pause()
         if start < done_to or any(low <= start < high for low, high in recalled):
             continue
@@ -270,7 +272,19 @@ def _recalled(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _places(text: str, config: MemoryCaptureConfig) -> Iterator[tuple[int, int]]:
+def _places(
+    text: str, config: MemoryCaptureConfig, *, is_users: bool = False
+) -> Iterator[tuple[int, int]]:
+    """Yield where something may be said, in order.
+
+    Of what a user said, the first letters of sentences that hold from now on are among them.
+    """
+    is_usual = tuple(config.capture_patterns) == DEFAULT_CAPTURE_PATTERNS
+    orders = standing_orders(text) if is_users and is_usual else iter(())
+    return heapq.merge(_matches(text, config), orders)
+
+
+def _matches(text: str, config: MemoryCaptureConfig) -> Iterator[tuple[int, int]]:
     """Yield the spans that the patterns match, in order; overlapping ones separately."""
     patterns = _compiled(tuple(config.capture_patterns))
     if "\\" in text:  # the "n" of an escaped line break is not a letter of the next word

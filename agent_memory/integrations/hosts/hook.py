@@ -27,7 +27,7 @@ from agent_memory.integrations.hosts.occasion import Call, Occasion, Outcome
 from agent_memory.integrations.hosts.project import project_of
 from agent_memory.integrations.hosts.table import HOSTS, SERVER
 from agent_memory.models.limits import AGENT_VARIABLE
-from agent_memory.text.capture_words import has_capture_word
+from agent_memory.text.capture_words import has_capture_word, has_ordering_word
 
 DEADLINE_SECONDS: Final = 1.8
 """Time after the start of its process at which a hook ends regardless: two seconds, less its own
@@ -212,7 +212,10 @@ def _note(occasion: Occasion, outcome: Outcome) -> None:
     if occasion.is_trial or (kind == "tool" and SERVER in occasion.tool):
         return
     is_summary = kind == "summary" and bool(occasion.text.strip())
-    if is_summary or (kind not in ("start", "summary") and has_capture_word(occasion.text)):
+    is_promising = has_capture_word(occasion.text) or (
+        kind == "prompt" and has_ordering_word(occasion.text)
+    )
+    if is_summary or (kind not in ("start", "summary") and is_promising):
         from agent_memory.integrations.hosts.spool import note  # noqa: PLC0415 - seldom needed
 
         if noted := note(occasion):

@@ -27,7 +27,7 @@ from agent_memory.integrations.hosts.journal import (
 from agent_memory.integrations.hosts.occasion import Occasion
 from agent_memory.integrations.result_texts import texts_of
 from agent_memory.models.limits import HEARD_FILENAME, HOOKS_FOLDER
-from agent_memory.text.capture_words import has_capture_word
+from agent_memory.text.capture_words import has_capture_word, has_ordering_word
 from agent_memory.text.secrets import mask_secrets
 
 MOST_BYTES: Final = 64 * 2**20
@@ -134,7 +134,11 @@ def note(occasion: Occasion) -> int:
     Raises ``OSError`` if they cannot be written.
     """
     event = occasion.call.event
-    texts = [occasion.text] if event.kind == "summary" else list(_promising(occasion.content))
+    texts = (
+        [occasion.text]
+        if event.kind == "summary"
+        else _promising(occasion.content, is_users=event.kind == "prompt")
+    )
     if not texts:
         return 0
     entry = {
@@ -153,8 +157,12 @@ def note(occasion: Occasion) -> int:
     return len(texts)
 
 
-def _promising(content: object) -> Iterator[str]:
-    return (text for text in texts_of(content) if has_capture_word(text))
+def _promising(content: object, *, is_users: bool) -> list[str]:
+    return [
+        text
+        for text in texts_of(content)
+        if has_capture_word(text) or (is_users and has_ordering_word(text))
+    ]
 
 
 def _write(handle: int, data: bytes) -> None:

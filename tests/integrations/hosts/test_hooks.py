@@ -305,6 +305,15 @@ def test_a_summary_is_kept_whole_without_what_was_recalled_and_without_secrets(
     assert "1. Moved the queue." in answer(root, "claude-code", other).context
 
 
+def test_a_standing_order_in_a_prompt_is_stored_and_a_task_is_not(
+    root: Path, project: Path
+) -> None:
+    for prompt in ("Use pytest instead of unittest.", "Use the other file for now."):
+        answer(root, "gemini", event("gemini", "prompt", project, prompt), "--agent", "bob")
+    with AgentMemory("bob", root=root) as memory:
+        assert [kept.content for kept in memory.get_all()] == ["Use pytest instead of unittest."]
+
+
 # Which agent ----------------------------------------------------------------------------------
 
 
