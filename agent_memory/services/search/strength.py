@@ -70,8 +70,8 @@ share: in a store of three, how often a word occurs there says nothing."""
 _COMMON_SHARE: Final = 0.25
 _COMMON_COUNT: Final = 4
 """A word in at least this share of a store, and in at least so many memories, is as common as it is
-in that store: of a hundred notes that begin with "Meeting", each was an answer to any question about
-a meeting. Names are exempt: a person who is asked about is in half of LoCoMo's turns, which lost 1.3
+in that store: of many notes that begin with "Meeting", each was an answer to any question about a
+meeting. Names are exempt: a person who is asked about is in half of LoCoMo's turns, which lost 1.3
 points."""
 _OTHERS: Final = 200
 """How many more memories, without that word, are assumed in a store of fewer than
