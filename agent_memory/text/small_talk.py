@@ -245,6 +245,138 @@ SMALL_TALK: Final[dict[str, str]] = {
 it again.
 """
 
+REMARKS: Final[dict[str, str]] = {
+    "en": """
+    nice weather, lovely weather, great weather, beautiful weather, gorgeous weather,
+    perfect weather, good weather, bad weather, awful weather, terrible weather, horrible weather,
+    crazy weather, weird weather, strange weather, miserable weather, what weather,
+    what nice weather, what lovely weather, what awful weather, weather is nice,
+    weather is lovely, weather is great, weather is beautiful, weather is good, weather is bad,
+    weather is awful, weather is terrible, weather is horrible, weather is crazy,
+    weather is perfect, weather is gorgeous, lovely day, beautiful day, gorgeous day, glorious day,
+    nice day, great day, perfect day, what a day, rainy day, sunny day, gray day, grey day,
+    cloudy day, windy day, foggy day, snowy day, cold day, hot day, long day, what a long day,
+    what a nice day, what a lovely day, what a beautiful day, what a gorgeous day,
+    what a great day, its a nice day, its a lovely day, its a beautiful day, its a gorgeous day,
+    its a great day, its been a long day, lovely morning, beautiful morning, nice morning,
+    what a lovely morning, what a beautiful morning, its a lovely morning,
+    its a beautiful morning, lovely evening, beautiful evening, nice evening, beautiful sunset,
+    what a sunset, what a beautiful sunset, its raining, it is raining, still raining,
+    raining, raining cats and dogs, its pouring, it is pouring, pouring, its drizzling,
+    its snowing, it is snowing, snowing, its hailing, its storming, its thundering, its windy,
+    its cloudy, its foggy, its sunny, it is sunny, sunny today, sunny again, its hot, it is hot,
+    its cold, it is cold, its warm, it is warm, its chilly, its freezing, it is freezing,
+    its boiling, its humid, its muggy, its getting dark, its getting late, its getting cold,
+    its stopped raining, it has stopped raining, it stopped raining,
+    the sun is shining, the suns shining, sun is shining, the sun is out, the suns out, suns out,
+    happy monday, happy friday, happy weekend, tgif
+    """,
+    "es": """
+    que buen tiempo, buen tiempo, mal tiempo, que mal tiempo, hace buen tiempo, hace mal tiempo,
+    hace un dia precioso, que buen dia, que dia tan bonito, bonito dia, lindo dia, que lindo dia,
+    hace calor, hace mucho calor, que calor, que calor hace, hace frio, hace mucho frio, que frio,
+    que frio hace, hace sol, hace viento, esta lloviendo, llueve, esta nevando, nieva
+    """,
+    "de": """
+    schones wetter, herrliches wetter, tolles wetter, gutes wetter, schlechtes wetter,
+    mieses wetter, so ein wetter, was fur ein wetter, das wetter ist schon, das wetter ist super,
+    das wetter ist toll, das wetter ist schlecht, schoner tag, ein schoner tag, herrlicher tag,
+    was fur ein tag, was fur ein schoner tag, so ein schoner tag, langer tag, es regnet, regnet es,
+    es schneit, schneit es, es ist kalt, ist das kalt, es ist heiss,
+    ist das heiss, es ist warm, es ist windig,
+    es ist sonnig, die sonne scheint, es wird dunkel, es wird spat
+    """,
+    "fr": """
+    beau temps, quel beau temps, quel temps, sale temps, quel sale temps, il fait beau,
+    il fait mauvais, il fait moche, belle journee, quelle belle journee, quelle journee,
+    cest une belle journee, longue journee, il fait chaud, il fait tres chaud, il fait si chaud,
+    quelle chaleur, il fait froid, il fait tres froid, quel froid, il pleut, il neige,
+    il y a du soleil, il y a du vent
+    """,
+    "it": """
+    bel tempo, che bel tempo, brutto tempo, che brutto tempo, che tempo, bella giornata,
+    che bella giornata, fa caldo, fa molto caldo, che caldo, fa freddo, fa molto freddo,
+    che freddo, piove, sta piovendo, nevica, sta nevicando, ce il sole
+    """,
+    "pt": """
+    tempo bom, que tempo bom, que tempo, lindo dia, que lindo dia, dia lindo, que dia lindo,
+    belo dia, que belo dia, esta calor, que calor, esta muito calor, esta frio, que frio,
+    esta muito frio, esta chovendo, esta a chover, chove, esta nevando, esta sol
+    """,
+    "nl": """
+    mooi weer, lekker weer, wat een weer, wat een mooi weer, slecht weer, rotweer, mooie dag,
+    wat een mooie dag, wat een dag, het regent, regent het, het sneeuwt, het is koud,
+    wat is het koud, het is warm, wat is het warm, de zon schijnt
+    """,
+    "sv da no": """
+    fint vader, vilket vader, vilket fint vader, daligt vader, fint vejr, sikke et vejr, fint var,
+    for et var, fin dag, vilken fin dag, vilken dag, for en dag, sikke en dag, det regnar,
+    det regner, det snoar, det sner, det snor, det ar kallt, det ar varmt, det er koldt,
+    det er kaldt, det er varmt, solen skiner, solen skinner
+    """,
+    "fi": """
+    kaunis ilma, hieno ilma, kaunis paiva, sataa, sataa vetta, sataa lunta, on kylma, on kuuma,
+    aurinko paistaa
+    """,
+    "pl cs": """
+    ladna pogoda, piekna pogoda, brzydka pogoda, co za pogoda, ladny dzien, piekny dzien,
+    co za dzien, pada deszcz, pada snieg, jest zimno, ale zimno, jest goraco, ale goraco,
+    hezke pocasi, krasne pocasi, hezky den, krasny den, prsi, snezi, je zima, je horko
+    """,
+    "ru uk": """
+    хорошая погода, отличная погода, прекрасная погода, плохая погода, какая погода,
+    погода хорошая, погода отличная, погода прекрасная, прекрасный день, чудесный день,
+    какой прекрасный день, идет дождь, дождь идет, идет снег, снег идет, холодно, так холодно,
+    жарко, так жарко, солнце светит, гарна погода, гарний день, іде дощ, йде дощ, іде сніг
+    """,
+    "tr": """
+    hava guzel, hava cok guzel, hava ne guzel, ne guzel hava, hava kotu, guzel bir gun,
+    ne guzel bir gun, yagmur yagiyor, kar yagiyor, hava soguk, hava cok soguk, hava sicak,
+    hava cok sicak
+    """,
+    "ar": """
+    الجو جميل, الطقس جميل, الجو حار, الجو بارد, الطقس حار, الطقس بارد, يوم جميل, إنها تمطر,
+    إنه يوم جميل, السماء تمطر
+    """,
+    "hi": """
+    मौसम अच्छा है, मौसम बहुत अच्छा है, बारिश हो रही है, बहुत गर्मी है, बहुत ठंड है
+    """,
+    "id": """
+    cuacanya bagus, cuaca bagus, cuacanya cerah, hari yang indah, hujan, hujan lagi,
+    panas sekali, dingin sekali
+    """,
+    "vi": """
+    troi dep, troi dep qua, thoi tiet dep, troi mua, troi dang mua, troi nong, troi nong qua,
+    troi lanh, troi lanh qua
+    """,
+    "zh": """
+    天气真好, 天气很好, 天气不错, 天气好, 天气不好, 天气真差, 下雨了, 又下雨了, 下雪了, 又下雪了,
+    在下雨, 在下雪, 好热, 好冷, 真热, 真冷, 太热了, 太冷了
+    """,
+    "ja": """
+    いい天気, いい天気です, 天気がいい, 天気がいいです, 雨だ, 雨です, 雨が降っています,
+    雨が降ってる, 雪が降っています, 雪だ, 暑い, 暑いです, 寒い, 寒いです
+    """,
+    "ko": """
+    날씨가 좋네요, 날씨가 좋아요, 날씨 좋다, 날씨가 좋다, 비가 와요, 비가 오네요, 눈이 와요, 더워요,
+    추워요, 너무 더워요, 너무 추워요
+    """,
+}
+"""Remarks on the weather or the day, as people open a conversation."""
+
+_OF_NOW: Final = """
+    today, tonight, right now, at the moment, outside, out there, out here, in here, around here,
+    over here, this morning, this afternoon, this evening, weve got, were having, were having here,
+    yet again, already, finally, the, isnt it, so, a bit, hoy, otra vez, aqui, ahora, fuera, heute,
+    schon wieder, wieder, hier, gerade, draussen, jetzt, aujourdhui, encore, ici,
+    dehors, oggi, di nuovo, qui, fuori, hoje, de novo, aqui, agora, la fora, vandaag, alweer, weer,
+    buiten, idag, i dag, igen, har, her, ute, igjen, tanaan, taas, dzisiaj, dzis, znowu, tutaj,
+    dnes, zase, tady, сегодня, снова, опять, здесь, сейчас, сьогодні, знову, тут, bugun, yine,
+    burada, disarida, اليوم, هنا, الآن, आज, यहाँ, hari ini, di sini, sekarang, hom nay, o day,
+    今天, 现在, 这里, 外面, 又, 呢, 今日は, 今日, また, 外は, ここは, 오늘, 오늘은, 또, 지금, 밖에
+"""
+"""When and where a remark is about, beside it."""
+
 _APOSTROPHES: Final = "'\u2019"
 _WORD: Final = re.compile(
     rf"[{DENSE}]|(?:(?![{DENSE}])[^\W_])+(?:[{_APOSTROPHES}](?:(?![{DENSE}])[^\W_])+)*"
@@ -254,6 +386,12 @@ _LAUGH: Final = re.compile(r"(?:a?(?:ha){2,}h?|(?:ja){2,}j?|(?:he){2,}h?|l+o+l+)
 _WE_WILL: Final = re.compile(rf"we[{_APOSTROPHES}]ll", re.IGNORECASE)
 """Not a "well" that an order may follow: "We'll send somebody tomorrow" is a promise."""
 _BREAK: Final = re.compile(r"[\s,;:.!?\u2026\u2013\u2014\u3001\u3002\uff0c\uff01\uff1a)]+")
+_FOLDED: Final = str.maketrans({"ß": "ss", "ł": "l", "đ": "d", "ø": "o", "æ": "ae"})
+"""Letters that Unicode does not take apart, as the tables have them."""
+_INTENSE: Final = frozenset("so very really still finally just pretty quite super too".split())
+_STOPS: Final = " .!\u2026\u3002\uff01"
+_LONGEST_REMARK: Final = 40
+"""Maximum words of a remark; of a script without spaces, characters."""
 _Phrases = dict[str, list[tuple[str, ...]]]
 
 
@@ -273,6 +411,17 @@ def is_made_of_small_talk(text: str) -> bool:
     """Return whether a text consists of phrases in the tables alone."""
     words = words_said(text)
     return _run_of(words, _all_phrases()) == len(words)
+
+
+def is_remark_of_the_moment(text: str) -> bool:
+    """Return whether a text only remarks on the weather or the day, as it is just now."""
+    said = words_said(text.rstrip(_STOPS))
+    words = [word for word in said if word.form not in _INTENSE]
+    return (
+        len(words) <= _LONGEST_REMARK
+        and _run_of(words, _all_phrases(with_remarks=True)) == len(words)
+        and any(_phrase_at(words, place, _remarks()) for place in range(len(words)))
+    )
 
 
 def opening_end(text: str) -> int:
@@ -302,7 +451,7 @@ def _form(word: str) -> str:
     if not plain.isascii():
         letters = unicodedata.normalize("NFKD", plain)
         bare = "".join(letter for letter in letters if unicodedata.category(letter) != "Mn")
-        plain = unicodedata.normalize("NFC", bare)
+        plain = unicodedata.normalize("NFC", bare).translate(_FOLDED)
     return "haha" if _LAUGH.fullmatch(plain) else _REPEATED.sub(r"\1", plain)
 
 
@@ -329,8 +478,14 @@ def _fillers() -> _Phrases:
 
 
 @cache
-def _all_phrases() -> _Phrases:
-    return _by_first_word([FILLERS, *SMALL_TALK.values()])
+def _remarks() -> _Phrases:
+    return _by_first_word(list(REMARKS.values()))
+
+
+@cache
+def _all_phrases(*, with_remarks: bool = False) -> _Phrases:
+    remarks = [*REMARKS.values(), _OF_NOW] if with_remarks else []
+    return _by_first_word([FILLERS, *SMALL_TALK.values(), *remarks])
 
 
 def _by_first_word(tables: Sequence[str]) -> _Phrases:

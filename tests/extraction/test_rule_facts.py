@@ -104,6 +104,49 @@ def test_what_says_nothing_is_not(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "Nice weather here.",
+        "Lovely day today!",
+        "It's raining again.",
+        "Wow, it's really hot in here",
+        "Hi! What a beautiful morning!",
+        "Sch\u00f6nes Wetter heute.",
+        "Es ist so hei\u00df heute!",
+        "Hace buen tiempo hoy.",
+        "Il pleut encore.",
+        "Che bella giornata oggi!",
+        "\u0141adna pogoda dzisiaj!",
+        "\u53c8\u4e0b\u96e8\u4e86\u3002",
+    ],
+)
+def test_a_remark_on_the_weather_or_the_day_is_not(text: str) -> None:
+    assert kept(user(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It's raining again, so the match is moved to Sunday.",
+        "It's always cold in my office.",
+        "Great weather for our wedding on Saturday.",
+        "My office has no heating. It's freezing.",
+        "I love rainy days.",
+        "Nice weather makes me happy.",
+        "Es regnet, also fahre ich mit dem Bus.",
+        "Hace fr\u00edo en mi oficina.",
+    ],
+)
+def test_what_the_weather_leads_to_is_kept(text: str) -> None:
+    assert kept(user(text)) == [text]
+
+
+def test_a_remark_answers_a_question() -> None:
+    asked = "How is your new flat?"
+    assert kept(assistant(asked), user("It's cold.")) == [f"{asked} It's cold."]
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("Remember that the key rotates on 1 March.", "The key rotates on 1 March."),

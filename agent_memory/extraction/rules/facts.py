@@ -29,7 +29,11 @@ from agent_memory.models.enums import MemoryCategory
 from agent_memory.text.program_output import split_at_output
 from agent_memory.text.quotations import FENCED, Quotation, parted
 from agent_memory.text.sentences import fitting, sentences, tells_steps, with_lists_joined
-from agent_memory.text.small_talk import is_made_of_small_talk, opening_end
+from agent_memory.text.small_talk import (
+    is_made_of_small_talk,
+    is_remark_of_the_moment,
+    opening_end,
+)
 from agent_memory.text.speech_acts import (
     is_asking,
     is_bare_name,
@@ -365,7 +369,8 @@ def _worth(sentence: str, role: MessageRole, before: str = "") -> float:
     ``before`` is the sentence before it.
     """
     sentence = sentence[:_JUDGED]
-    if is_small_talk(sentence):
+    # Beside others a remark stays: "My office has no heating. It's cold."
+    if is_small_talk(sentence) or is_remark_of_the_moment(sentence):
         return 0.0
     if role is MessageRole.ASSISTANT:
         claims = _LASTING.finditer(sentence)
