@@ -123,6 +123,10 @@ from decision_cases import decided, outcomes
             "I don't have eczema any more.",
             "I have asthma, eczema, hay fever and migraines from time to time.",
         ),
+        ("Dinner with Ann is off.", "Dinner with Ann at Lyon on June 8."),
+        ("The wedding is off.", "The wedding of Ann and Bob is on May 3."),
+        ("The talk in Rome was cancelled.", "I was invited to a talk in Rome."),
+        ("The demo for Acme is off.", "We scheduled a demo for Acme on Monday."),
     ],
 )
 def test_what_may_be_of_another_day_or_thing_is_asked_about(fact: str, known: str) -> None:
@@ -211,6 +215,15 @@ def test_what_may_be_of_another_day_or_thing_is_asked_about(fact: str, known: st
         ("Ich mag jetzt auch Grün.", "Ich mag Blau."),
         ("Je vais maintenant au cinéma.", "Je vais au marché."),
         ("Mi padre ahora vive en Cuzco.", "Mi madre vive en Lima."),
+        (
+            "The talk in Rome has been called off.",
+            "I had lunch with Ann in Rome today and we talked about pottery.",
+        ),
+        ("The race in Rome is cancelled.", "I raced in Rome and finished third."),
+        ("The hike with Sam is cancelled.", "I met Sam and we hiked up a hill."),
+        ("Dinner with Ann is off.", "I had dinner with Ann in May."),
+        ("The light is off.", "The light in the kitchen is warm white."),
+        ("Ann is off on Friday.", "Ann works at Acme."),
     ],
 )
 def test_what_may_both_be_true_is_no_question(fact: str, known: str) -> None:

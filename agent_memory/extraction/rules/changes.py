@@ -98,6 +98,15 @@ _OVER: Final = _any(
     r"cancel(?:led|ed)  called off  scrapped  gone  dead  over  discontinued  deprecated"
     r"  closed"
 )
+_PLANNED: Final = _any(
+    r"""
+    breakfast  brunch  lunch  dinner  party  wedding  picnic  barbecue  date  meeting  call  demo
+    interview  appointment  session  talk  lecture  class  game  match  concert  show  launch  trip
+    visit  tour  flight  holiday  vacation  deal
+    """
+)
+"""What is off if it is not to be; a lamp that is off is another's."""
+_IS_OFF: Final = r"(?:is|are)(?: now)? off(?: again| now)?(?=[,;:.!?]|$)"
 # "Is closed on Sundays" is not an end, "was closed on Friday" is one.
 _IS_NOW: Final = (
     r"(?!(?:is|are) closed (?:on|at|from|during)\b)(?:is|was|ha[sv]e? been|got|are|were)"
@@ -123,6 +132,7 @@ _ENDED: Final = tuple(
         rf"\b(?:cancell?ed|had to cancel|called off|scrapped) {_ITS}(?P<what>[^,;:.!?]{{1,60}})",
         r"\b(?:isn't|aren't|wasn't|ain't) (?P<what>[^,;:.!?]{1,40}?) any ?more\b",
         rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}?) {_IS_NOW} {_OVER}\b",
+        rf"^\W*{_ITS}(?P<what>(?:[\w'-]+ ){{0,3}}?{_PLANNED}\b[^,;:.!?]{{0,40}}?) {_IS_OFF}",
         rf"^\W*{_ITS}(?P<what>[^,;:.!?]{{1,60}}? (?:is|are) closed (?:on|at|from) \S[^,;:.!?]*)",
         rf"^\W*(?:my |our |the |(?-i:(?=[A-Z])))(?P<what>[^,;:.!?]{{1,40}}?) {_DIED}\b",
     )
@@ -174,7 +184,8 @@ _ONLY_THEN: Final = _any(
     photographed  reviewed  researched  waited  scored  forgot
     left (?!my|our|the|an?)
     ran (?:(?:an?|the|my|\d+) )?(?:[\w-]+ ){0,2}(?:race|marathon|\d+ ?k|km|miles?)
-    had (?:an?|the|my|our|\d+)  did (?:an?|my)  went (?:to|by|through|home)
+    had (?:an?|the|my|our|\d+|breakfast|brunch|lunch|dinner|supper|coffee|tea|drinks)
+    did (?:an?|my)  went (?:to|by|through|home)
     """
 )
 """What lasts in nothing: all else may have begun something, as "landed a job" did, and is asked."""
@@ -185,6 +196,11 @@ _HAPPENED: Final = re.compile(
     _FLAGS,
 )
 """What happened, and began nothing that lasts: "I built the shed", but not "I bought a bike"."""
+_DID: Final = re.compile(
+    r"\b(?:(?i:I|we|you|s?he|they|who|and)|[A-Z][\w-]+)"
+    r"(?: (?:also|just|then|both|all|\w+ly))? (?:(?P<verb>(?:was |were )\w{2,}ing|\w{2,}ed))\b"
+)
+"""Somebody, and what they did: in "I have always loved" and "a used car" nobody does anything."""
 _HABIT: Final = re.compile(
     r"\b(?:every|each|always|usually|often|daily|weekly"
     r"|(?:\w+day|morning|afternoon|evening|night|weekend)s)\b",
@@ -310,6 +326,12 @@ def is_changed(text: str) -> bool:
 def is_what_happened(text: str) -> bool:
     """Return whether a text says what happened, which is true whatever ends later."""
     return _HAPPENED.match(text) is not None
+
+
+def told_by_verb(text: str) -> frozenset[str]:
+    """Return the stems that a text has only in verbs that tell what was done: "we talked"."""
+    verbs = [match["verb"] for match in _DID.finditer(text)]
+    return stems(" ".join(verbs)) - stems(_DID.sub(" ", text)) if verbs else frozenset()
 
 
 def is_but_once(text: str, habit: str) -> bool:
