@@ -16,6 +16,7 @@ from agent_memory.errors import ValidationError
 from agent_memory.extraction.decisions import decide
 from agent_memory.extraction.facts import extract
 from agent_memory.extraction.graph_by_model import graph_updates_by_model
+from agent_memory.extraction.rules.decisions import contradicted_since
 from agent_memory.extraction.rules.graph import graph_updates_by_rules
 from agent_memory.extraction.rules.lasting import lasts
 from agent_memory.extraction.rules.statements import other_words_of
@@ -241,7 +242,10 @@ class ExtractionPipeline:
             compared.append(
                 RelatedMemory(memory.id, memory.content, _last_said(memory), correction)
             )
-        return compared
+        return [
+            memory if memory.correction else _opened(fact, memory, compared, moment)
+            for memory in compared
+        ]
 
     @lazy_property
     def _scope(self) -> SearchFilters:
@@ -431,6 +435,19 @@ def _as_core(decision: Decision) -> Decision:
         return decision
     memory = decision.memory.model_copy(update={"kind": MemoryKind.CORE})
     return decision._replace(memory=memory)
+
+
+def _opened(
+    fact: Fact, memory: RelatedMemory, others: Sequence[RelatedMemory], moment: datetime | None
+) -> RelatedMemory:
+    """Return a memory with what was said after it, and before a fact, that only the fact denies."""
+    at = memory.at
+    later = [
+        other
+        for other in others
+        if at and other.at and at < other.at and (moment is None or other.at < moment)
+    ]
+    return memory._replace(correction=contradicted_since(fact.text, memory.text, later))
 
 
 def _contradicted(plan: OperationPlan) -> Mapping[int, set[str]]:

@@ -338,3 +338,83 @@ def test_one_user_decides_for_nobody_else(memory: AgentMemory, clock: Clock) -> 
         stored = memory.get_all(user_id=user_id, run_id=run_id)
         assert OSLO_HOME in [each.content for each in stored]
     assert add(memory, clock, *turns) == []
+
+
+TALK, NEXT_TALK = "I'm giving a talk in Krakow on May 3.", "I'm giving a talk in Krakow on June 8."
+CALLED_OFF = "The talk in Krakow has been called off."
+
+
+@pytest.mark.parametrize(
+    ("first", "over", "second"),
+    [
+        (TALK, CALLED_OFF, NEXT_TALK),
+        (
+            "We're flying to Rome on May 3.",
+            "The trip to Rome is cancelled.",
+            "We fly to Rome in June.",
+        ),
+        ("Dinner with Ann on May 3.", "Dinner with Ann is off.", "Dinner with Ann on June 8."),
+        ("I smoke.", "I quit smoking.", "I smoke a pipe."),
+        ("I bought a kayak.", "I sold the kayak.", "I own a kayak again."),
+    ],
+)
+@pytest.mark.parametrize("is_asked_each_time", [True, False])
+def test_the_same_words_about_what_was_said_since_are_news(
+    memory: AgentMemory,
+    clock: Clock,
+    first: str,
+    over: str,
+    second: str,
+    is_asked_each_time: bool,
+) -> None:
+    for text in (first, over, second):
+        assert add(memory, clock, text) == [text]
+        if is_asked_each_time:
+            approve_all(memory)
+    assert add(memory, clock, over) == [over]
+    assert (second, over) in asked(memory)
+    reviews = len(memory.reviews())
+    assert add(memory, clock, over) == []  # until something is said against it again
+    assert len(memory.reviews()) == reviews
+
+
+@pytest.mark.parametrize("first", [[], [TALK]])
+def test_they_are_in_one_conversation_too(
+    memory: AgentMemory, clock: Clock, first: list[str]
+) -> None:
+    add(memory, clock, *first, CALLED_OFF)
+    assert add(memory, clock, NEXT_TALK, CALLED_OFF) == [NEXT_TALK, CALLED_OFF]
+    assert (NEXT_TALK, CALLED_OFF) in asked(memory)
+    assert add(memory, clock, NEXT_TALK, CALLED_OFF) == []
+
+
+def test_a_conversation_added_again_after_each_turn_calls_off_nothing_said_later(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    turns = [TALK, CALLED_OFF, NEXT_TALK]
+    for end in (1, 2, 3, 3):
+        add(memory, clock, *turns[:end])
+    assert NEXT_TALK not in [review.content for review in memory.reviews()]
+    turns.append(CALLED_OFF)
+    assert add(memory, clock, *turns) == [CALLED_OFF]
+    assert (NEXT_TALK, CALLED_OFF) in asked(memory)
+    assert add(memory, clock, *turns) == []
+
+
+def test_what_was_said_before_the_new_talk_does_not_call_it_off(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    moments = ["2025-01-01T09:00:00Z", "2025-01-02T09:00:00Z", "2025-02-01T09:00:00Z"]
+    for text, moment in zip((TALK, CALLED_OFF, NEXT_TALK), moments, strict=True):
+        add(memory, clock, text, at=[moment])
+    assert add(memory, clock, CALLED_OFF, at=["2025-01-03T09:00:00Z"]) == []
+    assert add(memory, clock, CALLED_OFF, at=["2025-02-02T09:00:00Z"]) == [CALLED_OFF]
+
+
+def test_a_talk_that_was_kept_on_purpose_is_not_called_off_by_the_same_words(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    for text in (NEXT_TALK, CALLED_OFF):
+        add(memory, clock, text)
+    memory.dismiss(memory.reviews()[0].review_id)
+    assert add(memory, clock, CALLED_OFF) == []

@@ -1,12 +1,12 @@
 """Decisions without a language model: what is sure is done, what is possible is reviewed.
 
-The same words change nothing, unless something that may correct them was said in the meantime: then
-they are news, and kept. Another value of a slot that has one value at a time replaces it if
-both are of one kind and the new one is surely meant to (``conflicts``); "loves" replaces "likes"
-for the same thing. Everything else is added, and if it may correct a memory, that memory is put
-under review. A memory is deleted only if somebody asks for it, and even then somebody else reviews
-it. What follows after the words of a memory is added beside it: "I love Ben" and "I love Ben and
-Jerry's" are both true.
+The same words change nothing, unless something that may correct them, or that they may correct, was
+said in the meantime: then they are news, and kept. Another value of a slot that has one value at a
+time replaces it if both are of one kind and the new one is surely meant to (``conflicts``); "loves"
+replaces "likes" for the same thing. Everything else is added, and if it may correct a memory, that
+memory is put under review. A memory is deleted only if somebody asks for it, and even then somebody
+else reviews it. What follows after the words of a memory is added beside it: "I love Ben" and "I
+love Ben and Jerry's" are both true.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _decide(
     if is_request_to_forget(fact.text) and _forget(checks, place, [*before, *related]):
         return False
     same = _same(checks, place)
-    if same is not None:
+    if same is not None and contradicted_since(fact.text, same.text, before) is None:
         checks.note(
             NONE, [place], same.text, memory=same, confidence=1.0, reasoning="it is known already"
         )
@@ -219,6 +219,25 @@ def _same(checks: DecisionChecks, place: int) -> RelatedMemory | None:
         is_open = memory.correction is not None or checks.is_touched(memory)
         if not is_open and _says_the_same(memory.text, fact):
             return memory
+    return None
+
+
+def contradicted_since(
+    fact: str, text: str, later: Sequence[RelatedMemory]
+) -> RelatedMemory | None:
+    """Return what was said after a text that says a fact, and that the fact contradicts, if any.
+
+    "The talk is off", a new talk, and "The talk is off": the second is about the new talk. What
+    contradicts the text was asked about when it was said, and somebody may have kept both.
+    """
+    if not later or not _says_the_same(text, fact):
+        return None
+    for other in later:
+        against = conflict(read(fact), read(other.text))
+        if against is None or against.may_stay or _says_the_same(other.text, fact):
+            continue
+        if conflict(read(other.text), read(text)) is None:
+            return other
     return None
 
 
