@@ -415,8 +415,7 @@ def is_made_of_small_talk(text: str) -> bool:
 
 def is_remark_of_the_moment(text: str) -> bool:
     """Return whether a text only remarks on the weather or the day, as it is just now."""
-    said = words_said(text.rstrip(_STOPS))
-    words = [word for word in said if word.form not in _INTENSE]
+    words = [word for word in words_said(text.rstrip(_STOPS)) if word.form not in _INTENSE]
     return (
         len(words) <= _LONGEST_REMARK
         and _run_of(words, _all_phrases(with_remarks=True)) == len(words)

@@ -332,9 +332,9 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     """Compare what a text denies, or says to be no more, with what the other says."""
     others = _gone_elsewhere(new, old)
     # A talk that is called off is not what people talked about.
-    told = told_by_verb(old.text) - told_by_verb(new.text)
+    verbs = told_by_verb(old.text) - told_by_verb(new.text)
     is_over = is_what_happened(old.text)
-    others.extend(words for words in new.change.ended if is_over or not told.isdisjoint(words))
+    others.extend(words for words in new.change.ended if is_over or not verbs.isdisjoint(words))
     for words in new.change.denied:
         # "Jonah, not Jonas" does not say whose name it is.
         is_same_owner = new.owner == old.owner or not stems(new.owner).isdisjoint(words)
