@@ -831,10 +831,10 @@ def test_what_add_could_not_keep_tells_nothing_of_others(
     assert own is None
     limits = {"learning": {"max_memories": 3, "enforcement": "hard"}}
     memory.configure(retention={"limits": limits})
-    problems = problems_of(alice, "I live in Oslo.")
+    problems = problems_of(alice, "The tea is in the cupboard.")
     assert "no room" in problems
     assert not any(letter.isdigit() for letter in problems)
-    assert memory.add("I live in Oslo.", user_id="alice").metadata.problems != problems
+    assert memory.add("The tea is in the cupboard.", user_id="alice").metadata.problems != problems
 
 
 def test_nor_the_owners_reason_of_a_rejection(memory: AgentMemory, alice: SessionMemory) -> None:
