@@ -434,6 +434,12 @@ def test_what_may_be_over_or_is_guessed_replaces_nothing(fact: str, known: str) 
         ("The flight is at 11:00 instead of 9:00.", "The flight is at 9:00."),
         ("The price is 5 euros rather than 4.50 euros.", "The price is 4.50 euros."),
         ("The meeting is on Tuesday, not on Monday.", "The meeting is on Monday."),
+        (
+            "I changed dentists: it's Dr. Okafor now, not Dr. Hansen.",
+            "My dentist is Dr. Hansen.",
+        ),
+        ("I changed my number, it's 555-0177 now.", "My phone number is 555-0134."),
+        ("My number changed last week, it's 555-0177.", "My phone number is 555-0134."),
     ],
 )
 def test_what_a_value_is_instead_of_is_gone(fact: str, known: str) -> None:

@@ -25,12 +25,15 @@ RECENTLY: Final = (
 )
 """When something changed, so that what it changed to holds now."""
 _YEAR: Final = r"(?:19|20)\d\d"
-# A dot may be part of the phrase: "not 9:30", "not ann@home.example".
+_TITLES: Final = ("Dr", "Mr", "Mrs", "Ms", "Prof", "St")
+_NO_TITLE: Final = "".join(rf"(?<!\b{title}\.)" for title in _TITLES)
+_TITLE: Final = "|".join(rf"(?<=\b{title})\.(?= \w)" for title in _TITLES)
+# A dot may be part of the phrase: "not 9:30", "not ann@home.example", "not Dr. Lee".
 _END: Final = (
-    r"(?=[,;!?)]|[:.](?!\w)|\s[-\u2013\u2014]\s"
+    rf"(?=[,;!?)]|[:.]{_NO_TITLE}(?!\w)|\s[-\u2013\u2014]\s"
     r"|\s(?:and|but|because|since|so|for|to|now|any ?more)\b|$)"
 )
-_WHAT_WITHIN: Final = r"(?P<what>(?:[^,;:.!?]|[:.](?=\w)){1,60}?)"
+_WHAT_WITHIN: Final = rf"(?P<what>(?:[^,;:.!?]|[:.](?=\w)|{_TITLE}){{1,60}}?)"
 _WHAT: Final = _WHAT_WITHIN + _END
 _UP_TO_WHEN: Final = (
     r"(?P<what>[^,;:.!?]{1,60}?)"

@@ -36,8 +36,10 @@ from agent_memory.extraction.rules.statements import (
     HOME,
     JOB,
     Statement,
+    other_words_of,
     same_value,
 )
+from agent_memory.extraction.rules.successors import succeeded_by
 from agent_memory.extraction.rules.values import Value, value_of
 from agent_memory.text.speech_acts import is_standing
 from agent_memory.text.stems import stems
@@ -55,6 +57,11 @@ _BIRTHDAY: Final = "birthday"
 """Never changes either, but may be said with the year, or as "5 May", and then says all of it."""
 _SHARE: Final = 0.6
 """The share of the words of a denied thing that the older text must have."""
+_TASTE: Final = re.compile(
+    r"(?:I|we|[A-Z][\w-]+)(?: (?:really|also|do|much|now))* (?:like|love|enjoy|adore)s?\b",
+    re.IGNORECASE,
+)
+"""What somebody likes, whatever they do."""
 _MOST_BESIDE: Final = 8
 """Maximum words of a text per word that it has in common with a denied thing."""
 _ENDS: Final = stems("stop stopped quit gave give given")
@@ -120,7 +127,7 @@ def conflict(new: Reading, old: Reading) -> Conflict | None:
                 return reason
     if (reason := _of_denial(new, old) or _of_correction(new, old)) is not None:
         return reason
-    why = ended_by(new, old)
+    why = ended_by(new, old) or succeeded_by(new, old)
     return Conflict(why) if why else None
 
 
@@ -331,10 +338,16 @@ def _words(text: str) -> list[str]:
 def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     """Compare what a text denies, or says to be no more, with what the other says."""
     others = _gone_elsewhere(new, old)
+    if _TASTE.match(new.text) and not _TASTE.search(old.text):
+        # "I like tea, not coffee" beside "I drink coffee at work".
+        both = (new.stems & old.stems) - SIGNS - stems(new.owner)
+        others.extend(
+            each for each in {*new.change.denied}.difference(new.change.ended) if both <= each
+        )
     # A talk that is called off is not what people talked about.
     verbs = told_by_verb(old.text) - told_by_verb(new.text)
     is_over = is_what_happened(old.text)
-    others.extend(words for words in new.change.ended if is_over or not verbs.isdisjoint(words))
+    others.extend(thing for thing in new.change.ended if is_over or verbs & thing)
     for words in new.change.denied:
         # "Jonah, not Jonas" does not say whose name it is.
         is_same_owner = new.owner == old.owner or not stems(new.owner).isdisjoint(words)
@@ -387,15 +400,19 @@ def _is_about(old: Reading, words: frozenset[str], share: float) -> bool:
 
 
 def _gone_elsewhere(new: Reading, old: Reading) -> list[frozenset[str]]:
-    """Return the values gone from slots that the older text does not state, if it states others.
+    """Return the values gone from slots that the older text does not state, nor is about.
 
-    "My office is in Bergen, not Oslo" says nothing about "I live in Oslo".
+    "My office is in Bergen, not Oslo" says nothing about "I live in Oslo", and "My vet is Lee, not
+    Kim" nothing about "Kim has a dog".
     """
     known = [stems(statement.attribute) for statement in old.statements]
+    about = stems(" ".join(other_words_of(new.text))) if not known else frozenset()
     return [
         stems(stated.gone)
         for stated in new.statements
-        if stated.gone is not None and known and not _is_any(stems(stated.attribute), known)
+        if stated.gone is not None
+        and stated.attribute != BEING
+        and not (_is_any(stems(stated.attribute), known) if known else about & old.stems)
     ]
 
 

@@ -130,6 +130,23 @@ _IS_THING: Final = re.compile(
     r" (?P<thing>[\w ]{1,40}?)\W*$",
     re.IGNORECASE,
 )
+# "I changed my number, it's …", "I changed dentists: it's …", "I have a new bank, it's …".
+_CHANGED_THING: Final = re.compile(
+    rf"(?P<who>I|we)(?:{_APOSTROPHE}ve| have)? {_NOW}(?:(?:changed|switched|replaced|updated)"
+    rf" (?:(?P<whose>my|our|the) (?!minds?\b)(?P<thing>{_WORD}(?: {_WORD}){{0,3}}?)"
+    rf"|(?P<kind>(?!minds\b){_WORD}s))"
+    rf"|(?:got |have |found )?an? (?P<new>new {_WORD}(?: {_WORD}){{0,2}}?))"
+    rf"(?: (?:{RECENTLY}|last \w+|recently))?[,;:\s\u2013-]+(?:and )?(?:now )?"
+    rf"(?:it{_APOSTROPHE}s|it is|(?:the|my) new one is) (?:now )?" + _VALUE,
+    re.IGNORECASE,
+)
+# "My number changed, it's …".
+_THING_CHANGED: Final = re.compile(
+    rf"{_WHOSE} (?P<thing>{_WORD}(?: {_WORD}){{0,3}}?) (?:has |was |got )?changed"
+    rf"(?: (?:{RECENTLY}|last \w+|recently))?[,;:\s\u2013-]+(?:and )?(?:now )?"
+    rf"(?:it{_APOSTROPHE}s|it is) (?:now )?" + _VALUE,
+    re.IGNORECASE,
+)
 _NOT_BUT: Final = re.compile(r"^not [^,;.!?]{1,60}? but (?=\S)", re.IGNORECASE)
 _FRESH: Final = re.compile(r"^(?:new|current|latest|actual|absolute) ", re.IGNORECASE)
 _ANOTHER: Final = re.compile(r"^(?:new|latest) ", re.IGNORECASE)
@@ -159,8 +176,8 @@ _PRONOUNS: Final = frozenset(
 )
 _SPEAKER: Final = re.compile(r"(?P<name>[^\s:][^:\n]{0,60}): (?=\S)")
 _NO_SPEAKER: Final = re.compile(
-    r"(?:[\w ,]{0,20}\b)?(?:correction|typo|update|edit|sorry|jobs?|news|minds?|decision|note|fyi"
-    rf"|ps)$|(?:sorry\W+)?{MISTAKE}$",
+    r"(?:(?:I|we)(?:['\u2019]ve)? \w.*|(?:[\w ,]{0,20}\b)?(?:correction|typo|update|edit|sorry"
+    rf"|jobs?|news|minds?|decision|note|fyi|ps|changed))$|(?:sorry\W+)?{MISTAKE}$",
     re.IGNORECASE,
 )
 """What announces something ("Sorry, I typed that wrong: …") is nobody's name."""
@@ -185,7 +202,7 @@ _MORE: Final = re.compile(
     re.IGNORECASE,
 )
 _GONE: Final = re.compile(
-    r",? (?:and )?(?:not|instead of|rather than)\b(?P<gone>(?:[^,;.!?]|[.](?=\w))*)\W*",
+    r",? (?:and )?(?:not|instead of|rather than)\b(?P<gone>(?:[^,;.!?]|[.](?= ?\w))*)\W*",
     re.IGNORECASE,
 )
 
@@ -263,7 +280,7 @@ def stated_in(text: str) -> Statement | None:
                 return made
     if match := _MOVED_THERE.match(spoken):
         return _made(match, speaker, HOME, is_cased=is_cased)
-    for pattern in (_OF_THING, _IS_THING):
+    for pattern in (_CHANGED_THING, _THING_CHANGED, _OF_THING, _IS_THING):
         if match := pattern.match(spoken):
             # What "alice" is may be anything: "tired" is no name because she has no capital.
             is_named = is_cased or match.groupdict().get("bare") is not None
@@ -300,7 +317,9 @@ def said_behind_opening(spoken: str) -> str:
 
 def _slot_of(match: re.Match[str]) -> str:
     groups = match.groupdict()
-    thing = " ".join((groups["thing"] or groups["bare"]).lower().split())
+    kind = re.sub("ies$", "y", groups.get("kind") or "").removesuffix("s")
+    named = groups["thing"] or groups.get("bare") or groups.get("new") or kind
+    thing = " ".join(named.lower().split())
     while fresh := _FRESH.match(thing):
         thing = thing[fresh.end() :]
     thing = thing.replace("favorite", "favourite").replace("color", "colour")
@@ -335,7 +354,7 @@ def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> S
         says_more=more is not None,
         says_when=says_when or says_since,
         whose=_whose(groups),
-        is_another=_ANOTHER.match(groups.get("thing") or "") is not None,
+        is_another=_ANOTHER.match(groups.get("thing") or groups.get("new") or "") is not None,
         origin=groups.get("origin") or "",
         gone=gone and gone["gone"],
     )
