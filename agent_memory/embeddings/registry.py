@@ -73,7 +73,7 @@ EMBEDDERS: Final[Mapping[str, EmbedderKind]] = MappingProxyType(
             EmbedderKind(
                 name="wordllama",
                 option="DIMENSIONS",
-                text_goes="stays here; 0.1 ms a text",
+                text_goes="stays here; 0.1 ms a text; 64, 128 or 256 dimensions",
                 package="wordllama",
                 extra="local",
                 takes_model=False,  # there is only one model

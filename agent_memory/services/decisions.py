@@ -17,13 +17,12 @@ from agent_memory.models.owner import Owner
 from agent_memory.models.retention import Undone
 from agent_memory.services.lifecycle.undo import undo
 from agent_memory.services.policies.retention import learnings_beyond
+from agent_memory.services.replacements import newer_of_all, newer_rows
 from agent_memory.services.review_answers import (
     answered_by,
     delete_and_hand_on,
     hold_what_is_kept,
     is_shorter,
-    newer_of_all,
-    newer_rows,
     rest_after,
     with_remainder,
 )

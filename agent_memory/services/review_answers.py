@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -122,23 +121,6 @@ def take_back_handed_on(engine: Engine, deletion: Change) -> None:
     moment = read_stored_time(deletion.changed_at) + _HANDED_ON
     done = Operation(0, "add", 0, 0, format_time(moment), deletion.session_id)
     engine.reviews.take_back(done, None)
-
-
-def newer_of_all(engine: Engine, row_ids: Sequence[int]) -> dict[int, int]:
-    """Return the newest row that may replace each row under review: these, and those in turn."""
-    newer_of: dict[int, int] = {}
-    while newer := engine.reviews.newer_of(row_ids):
-        newer_of |= newer
-        row_ids = [row_id for row_id in newer.values() if row_id not in newer_of]
-    return newer_of
-
-
-def newer_rows(newer_of: Mapping[int, int], row_id: int) -> Iterator[int]:
-    """Yield the newer memories of a memory: the one that may correct it, that one's, and so on."""
-    newer = newer_of.get(row_id)
-    while newer is not None:
-        yield newer
-        newer = newer_of.get(newer)
 
 
 def is_shorter(change: Change) -> bool:

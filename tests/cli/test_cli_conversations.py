@@ -51,11 +51,11 @@ def test_a_conversation_of_which_all_was_refused_is_no_success(cli: Cli, root: P
     limits = {"learning": {"max_memories": 1, "enforcement": "hard"}}
     with AgentMemory("bob", root=root) as memory:
         memory.configure(retention={"limits": limits})
-    assert cli("add", "-", input="I like tea.").code == 0
-    refused = cli("add", "-", "--json", input="I have a cat.")
+    assert cli("add", "-", input="I bought a lamp yesterday.").code == 0
+    refused = cli("add", "-", "--json", input="I watched a film yesterday.")
     assert (refused.code, json.loads(refused.out)["success"]) == (4, False)
     assert "was not stored" in refused.err
-    assert contents(root) == ["I like tea."]
+    assert contents(root) == ["I bought a lamp yesterday."]
 
 
 def test_the_standard_input_is_read_and_messages_can_stay_as_they_are(cli: Cli, root: Path) -> None:

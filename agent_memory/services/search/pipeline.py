@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from agent_memory.models.owner import Owner
-from agent_memory.services.review_answers import newer_of_all, newer_rows
+from agent_memory.services.replacements import newer_of_all, newer_rows
 from agent_memory.services.search import ranking
 from agent_memory.services.search.candidates import Candidates, gather, own_words_of
 from agent_memory.services.search.ranking import RankedHit, Ranking, confidence

@@ -148,16 +148,21 @@ class SQLiteEngine:
         if self.database.read_only:
             schema.refuse_incomplete(self.database)
         now = clock()
+        is_new = schema.current_version(self.database) == 0
+        # In one transaction: a file of schema 3, whose upgrade a disk cut short before the agent
+        # was recorded, was taken for half of a move ever after.
         schema.upgrade(
             self.database,
             now=format_time(now),
             before_upgrade=lambda: self.files.back_up_before("upgrade", now=now, keep=5),
+            and_then=lambda: self.agent.create(agent_id, now=now),
         )
-        advice = None if self.agent.identity() else backup_advice(self.database.path)
+        if self.agent.identity() is None:
+            with self.database.write():
+                self.agent.create(agent_id, now=now)
+        advice = backup_advice(self.database.path) if is_new else None
         if advice is not None:
             logger().warning("%s is new and empty. %s", self.location, advice)
-        with self.database.write():
-            self.agent.create(agent_id, now=now)
 
     def _refuse_unfinished(self) -> None:
         """Raise ``StorageLocked`` if not all rows of a move have arrived.

@@ -118,11 +118,17 @@ def refuse_newer(path: Path, version: int) -> None:
         )
 
 
-def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object]) -> None:
+def upgrade(
+    database: Database,
+    *,
+    now: str,
+    before_upgrade: Callable[[], object],
+    and_then: Callable[[], object] = lambda: None,
+) -> None:
     """Apply the pending migrations, all or none.
 
     ``now`` is the time for the record; ``before_upgrade`` is called first if the file already holds
-    something (to back it up).
+    something (to back it up), and ``and_then`` last, in the same transaction.
     """
     if is_current(database):
         return
@@ -150,6 +156,7 @@ def upgrade(database: Database, *, now: str, before_upgrade: Callable[[], object
 
             HistoryTable(database).begin_all()
         database.run(f"PRAGMA user_version = {latest_version()}")
+        and_then()
 
 
 def _pending(version: int) -> Iterator[str]:

@@ -24,6 +24,7 @@ from agent_memory import AgentMemory, MigrationError, StorageError
 from agent_memory.storage.migrations import Migration
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.tables.agent import AgentTable
 
 SNAPSHOT = CHECKOUT / "migrations" / "schema.sql"
 HEADER = """\
@@ -280,6 +281,20 @@ def test_an_older_file_opened_read_only_is_refused_and_left_alone(
         AgentMemory.open(path, read_only=True)
     assert path.read_bytes() == before
     assert not (tmp_path / "backups").exists()
+
+
+def test_a_disk_that_fails_as_an_old_files_agent_is_recorded_leaves_it_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = older_file(tmp_path / "s.db", 3, monkeypatch)
+    before = dumped(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(AgentTable, "_INSERT", "INSERT INTO no VALUES (?, ?, ?)")
+        with pytest.raises(StorageError, match="no such table"):
+            AgentMemory.open(path, agent_id="bob")
+    assert dumped(path) == before
+    with AgentMemory.open(path, agent_id="bob") as memory:  # it was "being moved here" for good
+        assert [one.content for one in memory.list_recent()] == ["kept"]
 
 
 BROKEN = (
