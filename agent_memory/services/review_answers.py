@@ -108,10 +108,8 @@ def _contradicted(engine: Engine, memory_id: str, newer: Memory) -> list[Review]
 
     return [
         review
-        for review in engine.reviews.all()
-        if review.replaced_by == memory_id
-        and not review._is_edited
-        and conflict(read(newer.content), read(review.content)) is not None
+        for review in engine.reviews.because_of(memory_id)
+        if conflict(read(newer.content), read(review.content)) is not None
         and newer.id not in dict(engine.reviews.newer_and_closed(review.memory_id))
     ]
 

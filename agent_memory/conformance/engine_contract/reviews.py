@@ -86,6 +86,17 @@ class ReviewContract:
             engine.reviews.renew("mem-1")
         assert engine.reviews.is_stale(number)
 
+    def test_what_a_memory_puts_in_question_is_found_by_it(self, engine: Engine) -> None:
+        first, second, third = stored(engine, *map(memory_of, (1, 2, 3)))
+        with engine.write():
+            numbers = [_asked(engine, row, "mem-4") for row in (first, second, third)]
+            _asked(engine, first, "mem-5")
+            engine.reviews.dismiss(numbers[1], now=NOW)
+            engine.memories.update(third, {"content": "new"}, now=NOW)
+        asked = engine.reviews.because_of("mem-4")
+        assert [(each.review_id, each.memory_id) for each in asked] == [(numbers[0], "mem-1")]
+        assert engine.reviews.because_of("mem-1") == []
+
     def test_a_review_follows_what_leaves_the_text(self, engine: Engine) -> None:
         (row_id, other_id) = stored(engine, memory_of(1), memory_of(2))
         with engine.write():

@@ -133,6 +133,10 @@ class ReviewTable(Table):
         sql = f"{_SELECT} AND m.id = ? AND r.version = m.version ORDER BY r.review_id"
         return [review_of_row(row) for row in self._db.rows(sql, (memory_id,))]
 
+    def because_of(self, memory_id: str) -> list[Review]:
+        sql = f"{_SELECT} AND r.replaced_by = ? AND r.version = m.version ORDER BY r.review_id"
+        return [review_of_row(row) for row in self._db.rows(sql, (memory_id,))]
+
     def newer_and_closed(self, memory_id: str) -> list[tuple[str, str | None]]:
         rows = self._db.rows(_SELECT_NEWER_AND_CLOSED, (memory_id,))
         return [(newer_id, closed_at) for newer_id, closed_at in rows]
