@@ -30,13 +30,7 @@ from agent_memory.services.scratchpad import enter_scratchpad
 from agent_memory.services.unit_of_work import Service, repeated_if_undone
 from agent_memory.services.writing.duplicates import complete_fingerprints
 from agent_memory.services.writing.insert import InsertResult, MemoryInsert, fingerprints_of
-from agent_memory.services.writing.update import (
-    memory_of,
-    recorded,
-    row_id_of,
-    signed,
-    update,
-)
+from agent_memory.services.writing.update import memory_of, recorded, row_id_of, signed, update
 from agent_memory.storage.engine import Engine
 
 if TYPE_CHECKING:
@@ -403,7 +397,9 @@ class _Application:
         if decision.in_review:
             return self._review(decision, existing, replaced_by=None)
         if decision.event == "DELETE":
-            self._engine.memory_rows.delete(existing.id)
+            delete_and_hand_on(
+                self._engine, existing.id, session_id=self._session_id, now=self._now
+            )
             return DecisionOutcome("DELETE", existing.id, existing.content, was=existing.content)
         new = decision.memory
         if new is None:

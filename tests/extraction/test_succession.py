@@ -14,6 +14,7 @@ import pytest
 from conftest import Clock
 
 from agent_memory import AgentMemory, Review
+from agent_memory.models.decision import Decision
 from agent_memory.storage.records import Row, review_of_row
 from agent_memory.storage.sql import reviews
 
@@ -220,6 +221,31 @@ def test_what_is_left_of_a_chain_is_asked_because_of_the_next(
     kept = [(each.memory_id, each.replaced_by, each.proposed_at) for each in memory.reviews()]
     before = [(each.memory_id, each.replaced_by, each.proposed_at) for each in asked_before]
     assert sorted(map(str, kept)) == sorted(map(str, before))
+
+
+@pytest.mark.parametrize("by", ["undoing it", "deleting it again", "a model"])
+def test_however_the_middle_of_a_chain_goes_the_rest_is_asked_about(
+    memory: AgentMemory, clock: Clock, by: str
+) -> None:
+    add(memory, clock, *MOVES)
+    middle = next(each for each in memory.get_all() if each.content == MOVES[1])
+    clock.forward(days=1)
+    if by == "undoing it":
+        (added,) = memory.history(middle.id)
+        memory.undo(added.change_id)
+    elif by == "deleting it again":
+        memory.delete(middle.id)
+        clock.forward(days=1)
+        memory.undo()
+        clock.forward(days=1)
+        memory.undo()
+    else:
+        deletion = Decision("DELETE", memory_id=middle.id, seen=middle.content)
+        memory._store.decisions.apply([deletion], session_id="s")
+    assert asked(memory) == [(MOVES[0], MOVES[2])]
+    clock.forward(days=1)
+    memory.undo()
+    assert sorted(asked(memory)) == [MOVES[:2], MOVES[1:]]
 
 
 def test_a_chain_is_answered_from_either_end(memory: AgentMemory, clock: Clock) -> None:

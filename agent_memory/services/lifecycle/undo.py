@@ -14,6 +14,7 @@ from agent_memory.models.times import format_time
 from agent_memory.services.policies.admission import Admission, storable_row
 from agent_memory.services.review_answers import (
     answered_by,
+    delete_and_hand_on,
     hold_what_is_kept,
     is_shorter,
     take_back_handed_on,
@@ -68,7 +69,9 @@ def undo(
             row = engine.memory_rows.get(memory_id)
             target = reverted(row, memory_changes)
             answered = _answered(engine, memory_id, row, target)
-            if outcome := _set_row(engine, admission, memory_id, target, now=now):
+            if outcome := _set_row(
+                engine, admission, memory_id, target, session_id=session_id, now=now
+            ):
                 changed.append(memory_id)
                 outcomes.setdefault(outcome, []).append(memory_id)
             if row is not None and target is not None:
@@ -291,6 +294,7 @@ def _set_row(
     memory_id: str,
     target: Mapping[str, Any] | None,
     *,
+    session_id: str,
     now: datetime,
 ) -> _Outcome | None:
     """Delete, restore or change a memory as ``target`` says; return what became of it."""
@@ -298,7 +302,7 @@ def _set_row(
     if target is None:
         if row is None:
             return None
-        engine.memory_rows.delete(memory_id)
+        delete_and_hand_on(engine, memory_id, session_id=session_id, now=now)
         return "removed"
     if row is None:
         admission.refuse_row(target)
