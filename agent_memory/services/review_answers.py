@@ -77,15 +77,21 @@ def hold_what_is_kept(engine: Engine, memory_id: str) -> None:
             engine.graph_maintenance.hold(memory_id, newer_id, is_held=is_held)
 
 
-def delete_and_hand_on(engine: Engine, memory_id: str, *, session_id: str, now: datetime) -> None:
+def delete_and_hand_on(
+    engine: Engine,
+    memory_id: str,
+    *,
+    session_id: str,
+    now: datetime,
+    merged_into: Memory | None = None,
+) -> None:
     """Delete a memory; what it put in question is in question because of what may replace it.
 
     "I live in Oslo", "I moved to Bergen", "I moved to Rome": without the second, the third still
-    contradicts the first, which it was not held against.
+    contradicts the first, which it was not held against. Of a memory that was merged into another,
+    it is in question because of that one.
     """
-    row_id = engine.memories.row_id_of(memory_id)
-    newest = None if row_id is None else engine.reviews.newer_of([row_id]).get(row_id)
-    newer = None if newest is None else engine.memories.get_many([newest]).get(newest)
+    newer = merged_into or _newest(engine, memory_id)
     handed_on = [] if newer is None else _contradicted(engine, memory_id, newer)
     engine.memory_rows.delete(memory_id)
     for review in handed_on:
@@ -101,6 +107,13 @@ def delete_and_hand_on(engine: Engine, memory_id: str, *, session_id: str, now: 
             )
 
 
+def _newest(engine: Engine, memory_id: str) -> Memory | None:
+    """Return the newest memory that may replace a memory, if any may."""
+    row_id = engine.memories.row_id_of(memory_id)
+    newest = None if row_id is None else engine.reviews.newer_of([row_id]).get(row_id)
+    return None if newest is None else engine.memories.get_many([newest]).get(newest)
+
+
 def _contradicted(engine: Engine, memory_id: str, newer: Memory) -> list[Review]:
     """Return the open reviews of what a memory, and a newer one too, contradict."""
     from agent_memory.extraction.rules.conflicts import conflict  # noqa: PLC0415 - 30 ms
@@ -109,7 +122,8 @@ def _contradicted(engine: Engine, memory_id: str, newer: Memory) -> list[Review]
     return [
         review
         for review in engine.reviews.because_of(memory_id)
-        if conflict(read(newer.content), read(review.content)) is not None
+        if review.memory_id != newer.id
+        and conflict(read(newer.content), read(review.content)) is not None
         and newer.id not in dict(engine.reviews.newer_and_closed(review.memory_id))
     ]
 

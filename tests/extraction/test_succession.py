@@ -248,6 +248,32 @@ def test_however_the_middle_of_a_chain_goes_the_rest_is_asked_about(
     assert sorted(asked(memory)) == [MOVES[:2], MOVES[1:]]
 
 
+def test_what_a_merged_memory_put_in_question_stays_so(memory: AgentMemory, clock: Clock) -> None:
+    """Merged into the same words, Bergen put Oslo in question no more."""
+    add(memory, clock, *MOVES[:2])
+    (before,) = memory.reviews()
+    kept = memory.store("I moved to Bergen!", user_id="u")
+    other = memory.store("I like tea.", user_id="u")
+    memory.merge(other, [str(before.replaced_by)])  # says nothing of Oslo
+    assert memory.reviews() == []
+    clock.forward(days=1)
+    memory.undo()
+    memory.merge(kept, [str(before.replaced_by)])
+    assert asked(memory) == [(MOVES[0], "I moved to Bergen!")]
+    clock.forward(days=1)
+    memory.undo()
+    assert asked(memory) == [MOVES[:2]]
+
+
+def test_what_is_merged_into_what_it_put_in_question_leaves_no_question(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    add(memory, clock, "I live in Oslo, not Rome.", "I live in Rome.")
+    (before,) = memory.reviews()
+    memory.merge(before.memory_id, [str(before.replaced_by)])
+    assert memory.reviews() == []
+
+
 def test_a_chain_is_answered_from_either_end(memory: AgentMemory, clock: Clock) -> None:
     add(memory, clock, *MOVES)
     first, second = (each.review_id for each in memory.reviews())

@@ -75,7 +75,9 @@ class LifecycleService(Service):
                     kept, other = memory_of(self._engine, keep), memory_of(self._engine, memory_id)
                     _refuse_of_another(kept, other)
                     duplicates.merge(self._engine, kept, other, now=now)
-                    self._engine.memory_rows.delete(memory_id)
+                    delete_and_hand_on(
+                        self._engine, memory_id, session_id=session_id, now=now, merged_into=kept
+                    )
             return memory_of(self._engine, keep)
 
     def limits_passed(self) -> list[str]:
