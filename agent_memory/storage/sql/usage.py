@@ -17,8 +17,8 @@ _KIND: Final = "CASE WHEN m.kind IN ('core', 'task') THEN m.kind ELSE 'learning'
 _LAST_USED: Final = "{greatest}(m.updated_at, coalesce(m.last_accessed, ''))"
 # What may correct a memory is not archived before it: the outdated one would be all that is found.
 _IS_PROTECTED: Final = """(m.importance = 'high' OR s.reason IS NOT DISTINCT FROM 'promoted'
-  OR EXISTS (SELECT 1 FROM reviews AS r JOIN memories AS older ON older.seq = r.seq
-    WHERE r.replaced_by = m.id AND r.dismissed_at IS NULL AND older.archived = 0))"""
+  OR m.id IN (SELECT r.replaced_by FROM reviews AS r JOIN memories AS older ON older.seq = r.seq
+    WHERE r.replaced_by IS NOT NULL AND r.dismissed_at IS NULL AND older.archived = 0))"""
 # A task's metadata as bytes: a text that is not UTF-8 must not prevent reading the others.
 _SELECT_USES: Final = f"""
 SELECT seq, kind, last_used, updated_at, access_count, size, is_protected OR last_used > ?,

@@ -19,6 +19,7 @@ from agent_memory.models.enums import MemoryKind
 from agent_memory.models.retention import RETENTION_PRESETS, RetentionPolicy, TidyItem
 from agent_memory.models.times import format_time
 from agent_memory.services.policies import retention
+from agent_memory.storage.sql import usage
 
 LEARNINGS = RetentionPolicy(archive_learnings_after_days=90)
 TASKS = RetentionPolicy(archive_tasks_after_days=30)
@@ -510,6 +511,14 @@ def test_rules_come_in_their_order_and_in_them_the_least_recently_used(
         ("m5", "over"),
         ("m4", "over"),
     ]
+
+
+def test_the_reviews_are_looked_through_once(memory: AgentMemory) -> None:
+    """Each memory looked through all of them."""
+    database = engine_of(memory).database
+    sql = usage._SELECT_LEAST_USED.format(greatest=database.GREATEST)
+    plan = [row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {sql}", ("learning", 1))]
+    assert [step for step in plan if step.startswith("CORRELATED")] == []
 
 
 # Notes ------------------------------------------------------------------------------------------
