@@ -153,6 +153,10 @@ def test_what_another_part_says_is_asked_of_it(
             "The deadline for the Falcon report is March 14.",
             "The Falcon report deadline has been pushed from March 14 to April 11.",
         ),
+        (
+            "The deadline is March 14.",
+            "The deadline was moved from the 14th of March to April 11.",
+        ),
         ("The launch date of the app is May 2.", "The app launch date is May 9 now."),
         ("Our budget is 5000 euros.", "Our budget has been reduced from 5000 euros to 4000 euros."),
         ("My birthday is May 4.", "Sorry, I typed that wrong: my birthday is May 5, not May 4."),
@@ -190,8 +194,18 @@ def test_another_slot_is_left_alone(
     assert memory.reviews() == []
 
 
-def test_what_had_another_value_before_is_asked_about(memory: AgentMemory, clock: Clock) -> None:
-    said = "The standup is at 9:45.", "The standup was moved from 9:00 to 9:30."
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("The standup is at 9:45.", "The standup was moved from 9:00 to 9:30."),
+        ("The price is 10 euros.", "The price went down from 12 euros to 9 euros."),
+        ("The deadline is March 20.", "The deadline has been moved from March 14 to April 11."),
+        ("My weight is 80 kg.", "My weight has changed from 82 kg to 78 kg."),
+    ],
+)
+def test_what_had_another_value_before_is_asked_about(
+    memory: AgentMemory, clock: Clock, said: tuple[str, str]
+) -> None:
     add(memory, clock, *said)
     assert asked(memory) == [said]
 

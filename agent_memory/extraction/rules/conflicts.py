@@ -192,8 +192,9 @@ def _is_sure(stated: Statement, known: Statement, new: Reading, old: Reading) ->
     if known.says_more or not old.is_one_sentence or old.change.is_beside or old.change.is_unreal:
         return False
     gone, origin = stems(known.value.form), stems(stated.origin)
-    is_of_another = bool(origin) and origin.isdisjoint(gone)
-    if new.change.is_guessed or new.change.is_changed or is_of_another:
+    is_that_date = known.value.kind == "date" and value_of(stated.origin).goes_with(known.value)
+    is_of_that = origin <= gone or gone <= origin or is_that_date
+    if new.change.is_guessed or new.change.is_changed or not is_of_that:
         return False  # "I moved from Oslo to Rome in 2019" may be long over
     if gone and any(gone <= words for words in (*new.change.denied, origin)):
         # "I moved from Oslo to Rome as a girl", "and back" may be long ago, or over; and "8443
