@@ -191,7 +191,7 @@ def reviews_text(reviews: Sequence[Review]) -> str:
     """Return the memories under review, each with the reason."""
     if not reviews:
         return "no memory is under review"
-    from agent_memory.models.decision import EDITED_SINCE  # noqa: PLC0415 - most show no review
+    from agent_memory.models.decision import IS_UNKNOWN  # noqa: PLC0415 - most show no review
 
     lines = []
     for review in reviews:
@@ -203,7 +203,7 @@ def reviews_text(reviews: Sequence[Review]) -> str:
             lines.append(f"   because: {review.reasoning}")
         if review.remaining:
             lines.append(f"   approving leaves: {review.remaining}")
-        elif review.remaining is None and review.reasoning != EDITED_SINCE:
+        elif review.remaining is None and review.reasoning not in IS_UNKNOWN:
             lines.append("   only a part of it is contradicted: update it yourself, or dismiss")
     return "\n".join(lines)
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
-from agent_memory.models.decision import Decision, DecisionOutcome, Event, Review
+from agent_memory.models.decision import IS_UNKNOWN, Decision, DecisionOutcome, Event, Review
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
@@ -210,10 +210,10 @@ class DecisionService(Service):
         """Return what approving reviews of one memory leaves of it, or raise."""
         rest = memory.content
         for review in reviews:
-            if self._engine.reviews.is_stale(review.review_id):
+            if review.reasoning in IS_UNKNOWN:
                 message = (
-                    f"memory {memory.id} has changed since: dismiss the review, or delete the"
-                    " memory"
+                    f"memory {memory.id}, or what contradicted it, has changed since: dismiss the"
+                    " review, or delete the memory"
                 )
                 raise ValidationError.of("review_id", message, review.review_id)
             left = rest_after(review, rest) if rest else ""

@@ -5,7 +5,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from agent_memory.models.decision import ASKED_TO_FORGET, EDITED_SINCE, Review
+from agent_memory.models.decision import (
+    ASKED_TO_FORGET,
+    EDITED_SINCE,
+    NEWER_EDITED_SINCE,
+    Review,
+)
 from agent_memory.models.times import format_time, read_stored_time
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
@@ -21,8 +26,9 @@ _HANDED_ON: Final = timedelta(microseconds=1)
 
 def with_remainder(review: Review) -> Review:
     """Let a review read what remains of its memory, when somebody asks."""
-    if review._is_edited:  # it claimed that what was corrected by hand is contradicted
-        nobody_knows = {"reasoning": EDITED_SINCE, "replaced_by": None, "confidence": None}
+    if (edited := _edited(review)) is not None:
+        # It claimed that what was corrected by hand is contradicted, or is so by "I like tea".
+        nobody_knows = {"reasoning": edited, "replaced_by": None, "confidence": None}
         return review.model_copy(update=nobody_knows)
     review._remainder = _remainder
     # An erasure clears the reasoning: then nobody knows any more what was to be forgotten.
@@ -32,6 +38,22 @@ def with_remainder(review: Review) -> Review:
 
         review._newer = denial(review.content, asked.removeprefix(ASKED_TO_FORGET))
     return review
+
+
+def _edited(review: Review) -> str | None:
+    """Return what to say of a review if an edit left it unknown whether it is still right."""
+    if review._is_edited:
+        return EDITED_SINCE
+    if review._is_newer_edited and not _contradicts(str(review._newer), review.content):
+        return NEWER_EDITED_SINCE
+    return None
+
+
+def _contradicts(newer: str, older: str) -> bool:
+    from agent_memory.extraction.rules.conflicts import conflict  # noqa: PLC0415 - 30 ms
+    from agent_memory.extraction.rules.readings import read  # noqa: PLC0415
+
+    return conflict(read(newer), read(older)) is not None
 
 
 def rest_after(review: Review, text: str) -> str | None:
@@ -116,14 +138,11 @@ def _newest(engine: Engine, memory_id: str) -> Memory | None:
 
 def _contradicted(engine: Engine, memory_id: str, newer: Memory) -> list[Review]:
     """Return the open reviews of what a memory, and a newer one too, contradict."""
-    from agent_memory.extraction.rules.conflicts import conflict  # noqa: PLC0415 - 30 ms
-    from agent_memory.extraction.rules.readings import read  # noqa: PLC0415
-
     return [
         review
         for review in engine.reviews.because_of(memory_id)
         if review.memory_id != newer.id
-        and conflict(read(newer.content), read(review.content)) is not None
+        and _contradicts(newer.content, review.content)
         and newer.id not in dict(engine.reviews.newer_and_closed(review.memory_id))
     ]
 

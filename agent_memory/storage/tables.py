@@ -470,9 +470,6 @@ class ReviewTable(Protocol):
     def closed(self, review_id: int) -> tuple[str, str] | None:
         """Return the memory of a closed review, and when it was closed; ``None`` if it is open."""
 
-    def is_stale(self, review_id: int) -> bool:
-        """Return whether the memory's text was changed since it was put under review."""
-
     def last_decided(self, owner: Owner, *, since: int) -> Operation | None:
         """Return the owner's last operation that only added or dismissed reviews, unless undone.
 

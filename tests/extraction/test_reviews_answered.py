@@ -281,6 +281,30 @@ def test_what_was_corrected_by_hand_is_not_called_contradicted(
     assert memory.reviews() == [edited]
 
 
+def test_what_contradicted_it_before_it_was_edited_deletes_nothing(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    """Approving deleted Oslo because of "I like tea."."""
+    add(memory, clock, "I live in Oslo.", "I moved to Bergn.")
+    (asked,) = memory.reviews()
+    assert asked.replaced_by is not None
+    clock.forward(days=1)
+    memory.update(asked.replaced_by, content="I moved to Bergen.", tags=["home"])
+    (corrected,) = memory.reviews()  # the name: it contradicts as before
+    assert (corrected.replaced_by, corrected.remaining) == (asked.replaced_by, "")
+    memory.update(asked.replaced_by, content="I like tea.")
+    (edited,) = memory.reviews()
+    assert (edited.review_id, edited.replaced_by, edited.remaining) == (asked.review_id, None, None)
+    assert edited.reasoning is not None
+    assert "what contradicted it was edited since" in edited.reasoning
+    assert "contradicted by" not in reviews_text([edited])
+    with pytest.raises(ValidationError, match="what contradicted it, has changed since"):
+        memory.approve(edited.review_id)
+    memory.update(asked.replaced_by, content="I moved to Bergen.")
+    memory.approve(asked.review_id)
+    assert memory.get(asked.memory_id) is None
+
+
 def test_the_rest_may_not_be_what_is_rejected(memory: AgentMemory, clock: Clock) -> None:
     add(memory, clock, "I grow figs and plums.", "I no longer grow plums.")
     before = state(memory)

@@ -19,6 +19,13 @@ def _asked(engine: Engine, row_id: int, newer: str = "mem-2") -> int:
     )
 
 
+def _is_edited(engine: Engine, review_id: int) -> bool:
+    """Return whether the memory of an open review was changed since."""
+    review = engine.reviews.get(review_id)
+    assert review is not None
+    return review._is_edited
+
+
 class ReviewContract:
     """Recalls, and memories under review."""
 
@@ -37,11 +44,11 @@ class ReviewContract:
             assert _asked(engine, row_id) == number
         (review,) = engine.reviews.all()
         assert (review.memory_id, review.reasoning) == ("mem-1", "newer")
-        assert not engine.reviews.is_stale(number)
+        assert not _is_edited(engine, number)
         with engine.write():
             engine.memories.update(row_id, {"content": "new"}, now=NOW)
             engine.reviews.forget_reasoning()
-        assert engine.reviews.is_stale(number)
+        assert _is_edited(engine, number)
         assert engine.reviews.get(number) is not None
         with engine.write():
             engine.reviews.dismiss(number, now=NOW)
@@ -61,7 +68,7 @@ class ReviewContract:
             engine.reviews.dismiss(closed, now=NOW)
             engine.reviews.renew("mem-1")
         assert [review.review_id for review in engine.reviews.all()] == [other]
-        assert not engine.reviews.is_stale(other)
+        assert not _is_edited(engine, other)
         asked = [("mem-2", format_time(NOW)), ("mem-3", None)]
         assert engine.reviews.newer_and_closed("mem-1") == asked
         with engine.write():
@@ -75,7 +82,7 @@ class ReviewContract:
             engine.reviews.renew("mem-1")
         assert engine.reviews.of_memory("mem-1") == engine.reviews.all()
         assert [review.review_id for review in engine.reviews.all()] == [closed, other]
-        assert not any(engine.reviews.is_stale(number) for number in (closed, other))
+        assert not any(_is_edited(engine, number) for number in (closed, other))
 
     def test_a_review_of_what_somebody_changed_stays_behind(self, engine: Engine) -> None:
         (row_id,) = stored(engine, memory_of(1))
@@ -84,7 +91,7 @@ class ReviewContract:
             for text in ("new", "newer"):
                 engine.memories.update(row_id, {"content": text}, now=NOW)
             engine.reviews.renew("mem-1")
-        assert engine.reviews.is_stale(number)
+        assert _is_edited(engine, number)
 
     def test_what_a_memory_puts_in_question_is_found_by_it(self, engine: Engine) -> None:
         first, second, third = stored(engine, *map(memory_of, (1, 2, 3)))
@@ -105,12 +112,12 @@ class ReviewContract:
             for archived in (True, True, False):
                 ids = ["mem-1"] if archived else ["mem-1", "mem-2"]
                 engine.memory_rows.archive(ids, archived=archived, now=NOW)
-                assert not engine.reviews.is_stale(number)
+                assert not _is_edited(engine, number)
             engine.memories.update(row_id, {"tags": ["home"]}, now=NOW)
             engine.memory_rows.update("mem-1", {"archived": 1}, updated_at=format_time(NOW))
             engine.memory_rows.update("mem-2", {"archived": 1}, updated_at=format_time(NOW))
-        assert not engine.reviews.is_stale(number)
-        assert engine.reviews.is_stale(edited)
+        assert not _is_edited(engine, number)
+        assert _is_edited(engine, edited)
 
     @pytest.mark.parametrize("deleted", [["mem-1", "mem-2"], ["mem-1"], ["mem-2"]])
     def test_the_history_keeps_the_questions_of_what_is_deleted(

@@ -32,7 +32,9 @@ WHERE r.seq {among} AND n.seq > r.seq AND r.dismissed_at IS NULL GROUP BY r.seq"
 _SELECT: Final = """
 SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r.proposed_at,
   r.session_id, m.user_id, m.run_id,
-  (SELECT n.content FROM memories AS n WHERE n.id = r.replaced_by), r.version <> m.version
+  (SELECT n.content FROM memories AS n WHERE n.id = r.replaced_by), r.version <> m.version,
+  EXISTS (SELECT 1 FROM history AS h WHERE h.memory_id = r.replaced_by AND h.event = 'UPDATE'
+    AND h.changed_at > r.proposed_at AND replace(h.new_values, '"content":', '') <> h.new_values)
 FROM reviews AS r JOIN memories AS m ON m.seq = r.seq WHERE r.dismissed_at IS NULL"""
 _SELECT_NEWER_AND_CLOSED: Final = """
 SELECT r.replaced_by, r.dismissed_at FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
@@ -40,9 +42,6 @@ WHERE m.id = ? AND r.replaced_by IS NOT NULL ORDER BY r.review_id"""
 _SELECT_CLOSED: Final = """
 SELECT m.id, r.dismissed_at FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
 WHERE r.review_id = ? AND r.dismissed_at IS NOT NULL"""
-_IS_STALE: Final = """
-SELECT r.version <> m.version FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
-WHERE r.review_id = ?"""
 
 _LOOKED_THROUGH: Final = 10_000
 """Changes after a memory was stored among which a deletion for its sake is looked for: 1 ms.
@@ -144,9 +143,6 @@ class ReviewTable(Table):
     def closed(self, review_id: int) -> tuple[str, str] | None:
         row = self._db.row(_SELECT_CLOSED, (review_id,))
         return None if row is None else (row[0], row[1])
-
-    def is_stale(self, review_id: int) -> bool:
-        return bool(self._db.value(_IS_STALE, (review_id,)))
 
     def last_decided(self, owner: Owner, *, since: int) -> Operation | None:
         row = self._db.row(_SELECT_LAST_DECIDED, (*_values_of(owner), since))
