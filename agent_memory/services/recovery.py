@@ -73,11 +73,11 @@ def restore(
     Whoever has the file open continues with the restored state. What was acknowledged before is in
     the file that is kept, what is acknowledged afterwards in the restored one.
 
-    Raises ``ValidationError`` for a backup of another agent, ``NotAMemoryFile`` and ``NewerSchema``
-    for a file that is not a backup of this version or an older one, ``StorageCorrupt`` if a check
-    finds problems in it, ``StorageUntrusted`` if another program changed its schema,
-    ``StorageLocked`` if somebody writes for longer than five seconds or restores the same file, and
-    ``StorageFull``. In all these cases nothing was changed.
+    Raises ``ValidationError`` for a backup that does not exist or is another agent's,
+    ``NotAMemoryFile`` and ``NewerSchema`` for a file that is not a backup of this version or an
+    older one, ``StorageCorrupt`` if a check finds problems in it, ``StorageUntrusted`` if another
+    program changed its schema, ``StorageLocked`` if somebody writes for longer than five seconds or
+    restores the same file, and ``StorageFull``. In all these cases nothing was changed.
     """
     place = paths.resolve_file(path)
     chosen = _chosen(place, backup)
@@ -163,10 +163,23 @@ def _chosen(place: Path, backup: str | os.PathLike[str]) -> Path:
     listed = file_storage().find_backup(place, backup) if isinstance(backup, str) else None
     chosen = listed or paths.resolve_file(backup)
     with translated_errors(chosen):
+        _refuse_missing(place, chosen, backup)
         is_same = chosen.exists() and place.exists() and chosen.samefile(place)
     if chosen == place or is_same:
         raise ValidationError.of("backup", "is the memory itself", str(backup))
     return chosen
+
+
+def _refuse_missing(place: Path, chosen: Path, backup: str | os.PathLike[str]) -> None:
+    try:
+        chosen.lstat()
+    except (FileNotFoundError, NotADirectoryError) as error:
+        name = os.fspath(backup)
+        message = (
+            f"{name!r:.300} is neither a file nor a backup beside {place}:"
+            " `backups` lists the existing ones"
+        )
+        raise ValidationError.of("backup", message, name) from error
 
 
 def _refuse_other_agent(

@@ -191,8 +191,8 @@ def test_restoring_says_what_it_did(cli: Cli, root: Path, backup: Path) -> None:
     [
         (["latest"], 2),  # nobody is there to say yes
         ([], 2),
-        (["memories-20200101T000000000000Z.db"], 5),  # refused before it is asked
-        (["/nowhere/at/all.db"], 5),
+        (["memories-20200101T000000000000Z.db"], 4),  # refused before it is asked
+        (["/nowhere/at/all.db"], 4),
     ],
 )
 def test_a_restoring_that_cannot_be_done_changes_nothing(
@@ -203,6 +203,16 @@ def test_a_restoring_that_cannot_be_done_changes_nothing(
     assert done.err
     assert contents(root) == AFTER
     assert backup.exists()
+
+
+@pytest.mark.usefixtures("backup")
+def test_a_backup_that_does_not_exist_is_named_with_how_to_list_them(cli: Cli, root: Path) -> None:
+    """It was an internal error about a file in the current folder."""
+    done = cli("restore", "nope", "--json")
+    error = json.loads(done.err)["error"]
+    words = f"'nope' is neither a file nor a backup beside {root / 'bob' / 'memories.db'}"
+    assert (done.code, error["code"]) == (4, "VALIDATION_ERROR")
+    assert error["message"] == f"backup: {words}: `backups` lists the existing ones"
 
 
 def test_a_damaged_backup_is_refused_before_it_is_asked(

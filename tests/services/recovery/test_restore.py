@@ -294,7 +294,9 @@ def test_what_is_no_backup_is_refused(
     refused(memory, newer, NewerSchema, "newer agent-memory")
     refused(memory, link, StorageUnavailable, "symbolic link")
     refused(memory, tmp_path, StorageUnavailable, "is not a file")
-    refused(memory, tmp_path / "none.db", StorageUnavailable, "none.db does not exist")
+    none = tmp_path / "none.db"
+    refused(memory, none, ValidationError, f"'{none}' is neither .* `backups` lists")
+    refused(memory, text / "none.db", ValidationError, "none.db' is neither")
     refused(memory, "", ValidationError, "path")
 
 
