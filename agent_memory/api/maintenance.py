@@ -196,5 +196,6 @@ class MaintenanceVerbs(OpenMemory):
         """List the existing backups of this file, newest first.
 
         Backups made by hand have no ``reason``; of the others the newest ``backups_kept`` are kept.
+        ``AgentMemory.backups_of`` lists those of a file that cannot be opened.
         """
         return self._store.lifecycle.backups()

@@ -22,7 +22,7 @@ from agent_memory.storage.opening import agents_of
 if TYPE_CHECKING:
     from agent_memory.api.session import SessionMemory
     from agent_memory.models.agent import RebuildReport
-    from agent_memory.models.reports import RestoreReport
+    from agent_memory.models.reports import BackupFile, RestoreReport
     from agent_memory.models.session import SessionContext
 
 
@@ -70,6 +70,13 @@ def _summary(agent_id: str, address: Address) -> AgentSummary:
         last_accessed=info.last_accessed,
         is_writable=all(os.access(place, os.W_OK) for place in places),
     )
+
+
+def _backups_of(path: str | os.PathLike[str]) -> list[BackupFile]:
+    """List the backups beside a file, newest first, even if the file itself is damaged or gone."""
+    from agent_memory.services.recovery import backups_of  # noqa: PLC0415 - seldom used
+
+    return backups_of(path)
 
 
 def _rebuild(
@@ -135,6 +142,7 @@ class AgentMemory(MemoryVerbs):
     """
 
     agents = staticmethod(list_agents)
+    backups_of = staticmethod(_backups_of)
     exists = staticmethod(has_memories)
     rebuild = staticmethod(_rebuild)
     restore = staticmethod(_restore)

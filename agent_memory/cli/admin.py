@@ -26,8 +26,10 @@ from agent_memory import (
 from agent_memory.cli.options import FILE, ExitCode, Session, confirm, json_option, listing_options
 from agent_memory.cli.render import details_text, emit, plain
 from agent_memory.cli.reports import agents_text, backups_text, check_text
-from agent_memory.cli.tables import table
+from agent_memory.cli.tables import safe, table
 from agent_memory.models.record import validated
+from agent_memory.runtime.files import is_there
+from agent_memory.runtime.paths import backup_advice
 from agent_memory.text.counts import counted
 
 
@@ -200,15 +202,28 @@ def backups(session: Session, /) -> None:
     """List the backups of an agent's file, newest first.
 
     A backup that was made before something destructive says before what. The newest `backups_kept`
-    of these are kept (5, see `configure`).
+    of these are kept (5, see `configure`). They are listed even if the file itself is gone.
 
     \b
     Example:
       agent-memory --agent bob backups
     """
-    with session.open() as memory:
-        backups = memory.backups()
+    backups = _backups_of_missing(session)
+    if not backups:
+        with session.open() as memory:
+            backups = memory.backups()
     emit({"backups": backups}, text=backups_text(backups), rows=(BackupFile, backups))
+
+
+def _backups_of_missing(session: Session) -> list[BackupFile]:
+    """Return the backups of a file that is gone, and say so: the list alone would hide it."""
+    address = session.address()
+    if not isinstance(address, Path) or is_there(address):
+        return []
+    backups = AgentMemory.backups_of(address)
+    if backups and not session.json:
+        click.echo(safe(f"note: {address} is gone. {backup_advice(address)}"), err=True)
+    return backups
 
 
 @click.command()

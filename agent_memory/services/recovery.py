@@ -29,7 +29,7 @@ from agent_memory.models.agent import CheckReport, RebuildReport, is_category
 from agent_memory.models.enums import MemoryCategory
 from agent_memory.models.memory import Memory
 from agent_memory.models.memory_fields import MEMORY_FIELDS
-from agent_memory.models.reports import RestoreReport
+from agent_memory.models.reports import BackupFile, RestoreReport
 from agent_memory.models.row_repair import mended_row
 from agent_memory.models.times import format_time, now_utc
 from agent_memory.runtime import paths
@@ -50,6 +50,11 @@ from agent_memory.storage.opening import file_storage
 
 _MOST_NAMED: Final = 5
 """The maximum number of problems that an error lists."""
+
+
+def backups_of(path: str | os.PathLike[str]) -> list[BackupFile]:
+    """List the backups beside a file, newest first, even if the file itself is damaged or gone."""
+    return file_storage().list_backups(paths.resolve_file(path))
 
 
 def restore(

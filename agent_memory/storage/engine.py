@@ -333,6 +333,9 @@ class FileStorage(Protocol):
     def summarize_backup(self, backup: Path) -> FileSummary:
         """Return the summary of a backup. Raises ``NewerSchema``, ``NotAMemoryFile`` and others."""
 
+    def list_backups(self, source: Path) -> list[BackupFile]:
+        """Return the backups in ``backups/`` beside a store, newest first."""
+
     def find_backup(self, place: Path, backup: str) -> Path | None:
         """Return the backup in ``backups/`` with this name, or the newest for ``latest``."""
 

@@ -67,7 +67,7 @@ def test_the_backups_of_a_file_that_is_gone_are_named(cli: Cli, root: Path) -> N
     """Reading said that `store` creates the memories, and nothing of their backups."""
     file = root / "bob" / "memories.db"
     file.unlink()
-    for command in (["search", "walnut"], ["recent"], ["info"], ["backups"]):
+    for command in (["search", "walnut"], ["recent"], ["info"]):
         done = cli(*command)
         assert (done.code, done.out) == (5, "")
         assert done.err.endswith(f"there is no {file}. {advice(root)}\n")
@@ -79,6 +79,27 @@ def test_the_backups_of_a_file_that_is_gone_are_named(cli: Cli, root: Path) -> N
     assert not file.exists()
     assert cli("restore", "latest", "--yes").code == 0
     assert contents(root) == BEFORE
+
+
+@pytest.mark.parametrize("chosen", ["the agent", "the file"])
+def test_the_backups_of_a_file_that_is_gone_are_listed(
+    cli: Cli, root: Path, backup: Path, chosen: str
+) -> None:
+    """That is when one needs them, and it was refused for want of the file."""
+    file = root / "bob" / "memories.db"
+    file.unlink()
+    words = ["backups"] if chosen == "the agent" else ["--db", str(file), "backups"]
+    listed = cli(*words, "--json")
+    assert (listed.code, listed.err) == (0, "")
+    (entry,) = listed.data["backups"]
+    assert (entry["path"], entry["memory_count"]) == (str(backup), 1)
+    shown = cli(*words)
+    assert (shown.code, str(backup) in shown.out) == (0, True)
+    assert shown.err == f"note: {file} is gone. {advice(root)}\n"
+    assert AgentMemory.backups_of(file)[0].path == str(backup)
+    assert not file.exists()
+    backup.unlink()
+    assert cli(*words).code == 5
 
 
 @pytest.mark.usefixtures("backup")

@@ -11,7 +11,7 @@ from agent_memory.runtime.files import translated_errors
 from agent_memory.runtime.private_folders import private_folder, sweep_copies
 from agent_memory.storage.sqlite import schema
 from agent_memory.storage.sqlite.connection import is_open_here, raw_of_file
-from agent_memory.storage.sqlite.maintenance.backup import copy_store
+from agent_memory.storage.sqlite.maintenance.backup import copy_store, list_backups
 from agent_memory.storage.sqlite.maintenance.replace import (
     find_backup,
     prepare,
@@ -27,6 +27,7 @@ __all__ = [
     "find_backup",
     "is_open_here",
     "latest_version",
+    "list_backups",
     "peer_of",
     "peer_rows",
     "prepare",
