@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from agent_memory import (
     AgentMemory,
     LimitReached,
-    Memory,
     MemoryNotFound,
+    MemorySearchResult,
     StorageClosed,
     ValidationError,
 )
@@ -132,15 +132,16 @@ class AgentMemoryService(BaseMemoryService):
     ) -> SearchMemoryResponse:
         """Return the user's memories that answer a query, best first.
 
-        An agent calls this within its run: a memory that cannot be read is logged, and nothing
-        is found.
+        One that a newer memory may correct has ``under_review`` in its ``custom_metadata``. An
+        agent calls this within its run: a memory that cannot be read is logged, and nothing is
+        found.
         """
         # ADK passes on whatever a model gives: a null ended the run with our ValidationError.
         asked = query if isinstance(query, str) else ""
 
         def search() -> SearchMemoryResponse:
             hits = self._user(app_name, user_id).search(asked, self._limit, include_weak=False)
-            return SearchMemoryResponse(memories=[_entry_of(hit.memory) for hit in hits])
+            return SearchMemoryResponse(memories=[_entry_of(hit) for hit in hits])
 
         return await asyncio.to_thread(recalled, search, SearchMemoryResponse())
 
@@ -261,13 +262,15 @@ def _row(text: str, author: str | None, role: str | None) -> dict[str, Any]:
     }
 
 
-def _entry_of(memory: Memory) -> MemoryEntry:
-    metadata = dict(memory.metadata)
+def _entry_of(hit: MemorySearchResult) -> MemoryEntry:
+    memory, metadata = hit.memory, dict(hit.memory.metadata)
     kept = metadata.pop(_ADK, None)
     kept = kept if isinstance(kept, dict) else {}
     # If the content was corrected, it counts, not the longer text that it was made from.
     text = str(kept.get("text", ""))
     is_whole = text and searchable(text, name="text") == memory.content
+    if hit.under_review:
+        metadata["under_review"] = True
     return MemoryEntry(
         id=memory.id,
         content=Content(

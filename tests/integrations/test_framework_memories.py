@@ -362,6 +362,24 @@ def test_google_adk_heeds_corrections_and_erasures(root: Path) -> None:
             assert contents(memory) == {"Standup is at ten", "Lunch is at noon"}
 
 
+def test_google_adk_marks_what_may_be_out_of_date(root: Path) -> None:
+    pytest.importorskip("google.adk.memory")
+    from agent_memory.integrations.google_adk import AgentMemoryService
+
+    with AgentMemory("bob", root=root) as memory:
+        ann = memory.session({"user_id": "ann"})
+        for text in ("I live in Oslo.", "I moved to Bergen."):
+            ann.add([{"role": "user", "content": text}])
+    with AgentMemoryService(root=root) as service:
+        answer = asyncio.run(
+            service.search_memory(app_name="bob", user_id="ann", query="Oslo or Bergen?")
+        )
+    assert {
+        each.content.parts[0].text: each.custom_metadata.get("under_review")
+        for each in answer.memories
+    } == {"I live in Oslo.": True, "I moved to Bergen.": None}
+
+
 def test_google_adk_leaves_out_the_events_that_are_refused_and_no_others(
     root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

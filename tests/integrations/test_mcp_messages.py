@@ -120,6 +120,20 @@ def test_results_are_valid_in_the_revision_without_a_handshake(server: MemorySer
     assert discovered["capabilities"].keys() == {"tools", "resources", "prompts"}
 
 
+def test_a_resource_that_may_be_out_of_date_says_so(server: MemoryServer, root: Path) -> None:
+    with AgentMemory("bob", root=root) as memory:
+        for text in ("I live in Oslo.", "I moved to Bergen."):
+            memory.add([{"role": "user", "content": text}])
+        texts = {
+            each.content: result_of(server, "resources/read", {"uri": f"memory://bob/{each.id}"})
+            for each in memory.list_recent(2)
+        }
+    marked = {
+        content: "(under review" in read["contents"][0]["text"] for content, read in texts.items()
+    }
+    assert marked == {"I live in Oslo.": True, "I moved to Bergen.": False}
+
+
 def test_a_revision_that_is_not_known_is_answered_with_one_that_is(server: MemoryServer) -> None:
     shaken = result_of(server, "initialize", {"protocolVersion": "2031-01-01"})
     assert shaken["protocolVersion"] == "2025-11-25"

@@ -312,8 +312,18 @@ def test_a_memory_that_may_be_out_of_date_is_marked_until_somebody_decides(
     ]
     assert (newer["content"], "under_review" in newer) == ("I moved to Bergen.", False)
     assert (older["content"], older["under_review"]) == ("I live in Oslo.", True)
+
+    def marked() -> list[str]:
+        listed = data(tools, "memory_list_recent")["memories"]
+        wholes = [data(tools, "memory_get", memory_id=each["id"])["memory"] for each in listed]
+        marks = [each["id"] for each in listed if each.get("under_review")]
+        assert marks == [each["id"] for each in wholes if each.get("under_review")]
+        return marks
+
+    assert marked() == [older["id"]]
     memory.dismiss(memory.reviews()[0].review_id)
     assert not any(hit.under_review for hit in memory.search("where do I live"))
+    assert marked() == []
 
 
 def test_long_contents_are_shortened_in_lists_and_whole_in_get(

@@ -11,9 +11,11 @@ from urllib.parse import quote, unquote
 from agent_memory import (
     Memory,
     MemoryContextConfig,
+    MemoryExcerpt,
     ValidationError,
     render_memories,
 )
+from agent_memory.integrations.identity import ids_under_review
 from agent_memory.integrations.mcp.errors import INVALID_PARAMS, RequestFailed, ResourceNotFound
 from agent_memory.integrations.mcp.memory_handle import NoMemoriesYet, ServedMemory
 from agent_memory.models.times import format_time
@@ -114,12 +116,15 @@ class Resources:
 
     def _text_of(self, uri: str, memory_id: str) -> str:
         try:
-            memory = self._served.to_read().get(memory_id)
+            served = self._served.to_read()
+            memory = served.get(memory_id)
         except NoMemoriesYet as error:
             raise ResourceNotFound(uri, str(error)) from error
         if memory is None:
             raise ResourceNotFound(uri, "memory_search and memory_list_recent list the ids")
-        return render_memories([memory], _NO_LIMIT, agent_id=memory.agent_id)
+        is_under_review = memory.id in ids_under_review(served)
+        shown = MemoryExcerpt.of(memory)._replace(under_review=is_under_review)
+        return render_memories([shown], _NO_LIMIT, agent_id=memory.agent_id)
 
     def _scratchpad(self) -> dict[str, Any]:
         return {

@@ -47,6 +47,7 @@ _BRIEF: Final = {
     "timestamp": {"type": "string", "description": "When it was learned: ISO 8601, UTC."},
 }
 _SHORTENED: Final = {"type": "string", "description": "Says so where the content was shortened."}
+_UNDER_REVIEW: Final = {"type": "boolean", "description": "It may be out of date"}
 _WHOLE: Final = _object_schema(
     {**_BRIEF, "access_count": _COUNT},
     note={"type": "string", "description": "Says so where the metadata was left out."},
@@ -55,6 +56,7 @@ _WHOLE: Final = _object_schema(
     version=_COUNT,
     updated_at=_TEXT,
     last_accessed=_TEXT,
+    under_review=_UNDER_REVIEW,
 )
 _BACKEND: Final = {"enum": ["file", "vector"], "description": "By keyword, or by meaning too."}
 
@@ -79,7 +81,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
                     },
                     note=_SHORTENED,
                     is_weak={"type": "boolean", "description": "It may have nothing to do with it"},
-                    under_review={"type": "boolean", "description": "It may be out of date"},
+                    under_review=_UNDER_REVIEW,
                 )
             ),
             "total_found": _COUNT,
@@ -97,6 +99,7 @@ OUTPUT_SCHEMAS: Final[dict[str, dict[str, Any]]] = {
                     {**_BRIEF, "access_count": _COUNT},
                     last_accessed={"type": ["string", "null"]},
                     note=_SHORTENED,
+                    under_review=_UNDER_REVIEW,
                 )
             ),
             "scratchpad_size": _COUNT,

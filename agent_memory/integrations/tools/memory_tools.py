@@ -31,7 +31,7 @@ from agent_memory import (
     SearchFilters,
     ValidationError,
 )
-from agent_memory.integrations.identity import opener_of
+from agent_memory.integrations.identity import ids_under_review, opener_of
 from agent_memory.integrations.tools.arguments import (
     MOST_RESULTS,
     AddArguments,
@@ -241,11 +241,13 @@ class MemoryTools:
     def _list_recent(self, memory: MemoryOrSession, request: ListRecentArguments) -> dict[str, Any]:
         limit = min(request.limit, self._most_results)
         recent = memory.list_recent(limit, offset=request.offset)
+        under_review = ids_under_review(memory) if recent else set()
         listed = [
             {
                 **self._brief(each),
                 "access_count": each.access_count,
                 "last_accessed": format_time(each.last_accessed) if each.last_accessed else None,
+                **_marks(under_review=each.id in under_review),
             }
             for each in recent
         ]
@@ -257,7 +259,9 @@ class MemoryTools:
         }
 
     def _get(self, memory: MemoryOrSession, request: MemoryArguments) -> dict[str, Any]:
-        return {"notice": DATA_NOTICE, "memory": _whole(_existing(memory, request.memory_id))}
+        existing = _existing(memory, request.memory_id)
+        marks = _marks(under_review=existing.id in ids_under_review(memory))
+        return {"notice": DATA_NOTICE, "memory": {**_whole(existing), **marks}}
 
     def _update(self, memory: MemoryOrSession, request: UpdateArguments) -> dict[str, Any]:
         changes = request.model_dump(exclude_none=True, exclude={"memory_id"})
@@ -366,8 +370,7 @@ class MemoryTools:
             "match_type": hit.match_type.value,
             "access_count": hit.memory.access_count,
         }
-        marks = {"is_weak": not hit.passed_gate, "under_review": hit.under_review}
-        return shown | {name: True for name, is_set in marks.items() if is_set}
+        return shown | _marks(is_weak=not hit.passed_gate, under_review=hit.under_review)
 
     def _question(self, memory: MemoryOrSession, review: Review) -> dict[str, Any]:
         later = memory.get(review.replaced_by) if review.replaced_by else None
@@ -441,6 +444,11 @@ def _warning_of(secrets: Sequence[FoundSecrets]) -> str:
     is_masked = secrets[0].decision is OnSecret.MASK
     done = "it was masked" if is_masked else "it was stored as it is: tell the user"
     return f"it seems to contain a secret ({kinds}): {done}"
+
+
+def _marks(**marks: bool) -> dict[str, bool]:
+    """Return the marks that are set: a model need not read the others."""
+    return {name: True for name, is_set in marks.items() if is_set}
 
 
 def _whole(memory: Memory) -> dict[str, Any]:
