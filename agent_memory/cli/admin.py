@@ -23,7 +23,8 @@ from agent_memory import (
     StorageCorrupt,
     ValidationError,
 )
-from agent_memory.cli.options import FILE, ExitCode, Session, confirm, json_option, listing_options
+from agent_memory.cli.options import FILE, ExitCode, Session, json_option, listing_options
+from agent_memory.cli.questions import confirm
 from agent_memory.cli.render import details_text, emit, plain
 from agent_memory.cli.reports import agents_text, backups_text, check_text
 from agent_memory.cli.tables import safe, table

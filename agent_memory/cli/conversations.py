@@ -18,7 +18,8 @@ from agent_memory import (
     refuse_remote_store,
     store_root,
 )
-from agent_memory.cli.options import FILE, ExitCode, JsonObject, Session, confirm, json_option
+from agent_memory.cli.options import FILE, ExitCode, JsonObject, Session, json_option
+from agent_memory.cli.questions import confirm
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes

@@ -18,12 +18,12 @@ from agent_memory import (
 from agent_memory.cli.options import (
     ExitCode,
     Session,
-    confirm,
     filter_options,
     filters_of,
     json_option,
     listing_options,
 )
+from agent_memory.cli.questions import confirm
 from agent_memory.cli.render import emit
 from agent_memory.cli.reports import receipt_text, rejections_text, secrets_text, tidy_text
 from agent_memory.cli.streams import stdin_text

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from agent_memory import AgentMemory, MigrationPlan, MigrationProgress, StorageBackend
-from agent_memory.cli.options import Session, confirm, json_option
+from agent_memory.cli.options import Session, json_option
+from agent_memory.cli.questions import confirm
 from agent_memory.cli.render import emit, progress_bar
 from agent_memory.cli.reports import count_text, rebuilt_text
 from agent_memory.cli.tables import safe

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -395,36 +394,6 @@ class JsonObject(_JsonType):
         if not isinstance(mapping, dict):
             self.fail("the value is not a JSON object such as {...}", param, ctx)
         return mapping
-
-
-def confirm(question: str, *, yes: bool, otherwise: str) -> None:
-    """Ask before something destructive, unless ``yes``; raise the error that ends the command."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise click.UsageError(
-            "give --yes: stdin is not a terminal, so the question cannot be asked."
-            f" {question.splitlines()[0]}"
-        )
-    if not ask(question):
-        raise click.ClickException(otherwise)
-
-
-def ask(question: str) -> bool:
-    """Ask on stderr, and return whether the answer on stdin is yes.
-
-    ``click.confirm`` prints a space on stdout before click 8.3.
-    """
-    click.echo(f"{question} [y/N]: ", nl=False, err=True)
-    answer = sys.stdin.readline()
-    if not answer and not sys.stdin.isatty():
-        click.echo(err=True)
-        raise click.UsageError(
-            "give --yes: stdin is not a terminal, so the question cannot be asked"
-        )
-    if not answer:
-        raise click.Abort
-    return answer.strip().lower() in ("y", "yes")
 
 
 description_options = _all_of(

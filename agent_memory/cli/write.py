@@ -13,13 +13,13 @@ from agent_memory import DuplicateMemory, MemoryNotFound, OnDuplicate, OnSecret,
 from agent_memory.cli.hits import notes_of_more
 from agent_memory.cli.options import (
     Session,
-    ask,
     described,
     description_options,
     json_option,
     listing_options,
     on_secret_option,
 )
+from agent_memory.cli.questions import ask
 from agent_memory.cli.render import details_text, emit, progress_bar
 from agent_memory.cli.reports import duplicate_text, duplicates_text, groups_text, secret_text
 from agent_memory.cli.streams import stdin_text
@@ -329,7 +329,7 @@ def forget(session: Session, /, memory_ids: tuple[str, ...], yes: bool) -> None:
         for memory_id in memory_ids:
             if memory.get(memory_id) is None:
                 raise MemoryNotFound(memory_id)
-        if not yes and not ask(f"Delete {counted(len(memory_ids))}?"):
+        if not yes and not ask(f"Delete {counted(len({*memory_ids}))}?"):
             raise click.ClickException("nothing was deleted")
         deleted = memory.delete_many(memory_ids)
         text = "\n".join(f"forgot {gone.id}" for gone in deleted)

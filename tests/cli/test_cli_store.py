@@ -301,7 +301,7 @@ def test_an_update_that_cannot_be_made_changes_nothing(
 @pytest.mark.parametrize(("words", "given"), [(["--yes"], b""), (["-y"], b""), ([], b"y\n")])
 def test_forget_deletes_what_is_named(cli: Cli, root: Path, words: list[str], given: bytes) -> None:
     one, _, three = store(root, "one", "two", "three")
-    done = cli("forget", one, three, *words, input=given)
+    done = cli("forget", one, three, one, *words, input=given)
     assert (done.code, done.out) == (0, f"forgot {one}\nforgot {three}\n")
     assert ("Delete 2 memories?" in done.err) == (not words)
     assert stored(root) == ["two"]
@@ -319,6 +319,7 @@ def test_forget_deletes_nothing_without_a_yes(cli: Cli, root: Path, given: bytes
     done = cli("forget", one, input=given)
     assert done.code == (1 if given else 2)  # a no, or nobody who could say it
     assert ("give --yes" in done.err) == (not given)
+    assert ("Delete 1 memory?" in done.err) == bool(given)  # nobody was asked
     assert done.out == ""
     assert stored(root) == ["one"]
 
