@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from agent_memory.cli.render import emit
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes
 from agent_memory.cli.tables import safe
-from agent_memory.runtime.private_folders import private_folder
 from agent_memory.text.counts import counted
 
 
@@ -196,12 +194,7 @@ def _opened(session: Session, *, dry_run: bool) -> Iterator[AgentMemory]:
         with session.open(create=not dry_run) as memory:
             yield memory
         return
-    with (
-        private_folder() as folder,
-        replace(session, root=str(folder), db=None, agent=session.agent or "agent").open(
-            create=True
-        ) as memory,
-    ):
+    with session.open_empty() as memory:
         yield memory
 
 

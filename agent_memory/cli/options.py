@@ -7,7 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum
 from pathlib import Path
@@ -155,6 +155,18 @@ class Session:
         else:
             with memory:
                 yield memory
+
+    @contextlib.contextmanager
+    def open_empty(self) -> Iterator[AgentMemory]:
+        """Open an empty temporary memory for the body, in place of one that does not exist."""
+        from agent_memory.runtime.private_folders import private_folder  # noqa: PLC0415 - seldom
+
+        agent = self.agent or "agent"
+        with (
+            private_folder() as folder,
+            replace(self, root=str(folder), db=None, agent=agent).open(create=True) as memory,
+        ):
+            yield memory
 
     def _opened(self, *, create: bool = False, **options: Any) -> AgentMemory:
         if self.db is None:

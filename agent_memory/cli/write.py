@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 
@@ -122,17 +123,22 @@ def store(
     text = " ".join(content) if content else None  # words without quotes, as `search` takes them
     _refuse_together(text, jsonl, skip_bad=skip_bad, has_id="id" in fields)
     item = {**fields, "content": "" if jsonl else _content(text)}
-    if jsonl is None and not session.exists():
-        _refuse_first(item)
-    with session.open(create=True, session_id=fields.pop("session_id", None)) as memory:
+    session_id = fields.pop("session_id", None)
+    read = partial(_read_items, defaults=fields, skip_bad=skip_bad, on_secret=on_secret)
+    lines = None
+    if not session.exists():  # an empty agent would stay if its first memory were refused
+        if jsonl is None:
+            _refuse_first(session, item, on_secret)
+        else:
+            with session.open_empty() as empty:
+                lines = read(empty, jsonl)
+    with session.open(create=True, session_id=session_id) as memory:
         listener = _Listener(on_duplicate)
         secrets = _SecretListener(on_secret)
         if jsonl is None:
             _store_item(session, memory, {**fields, "content": item["content"]}, listener, secrets)
         else:
-            items, numbers, skipped = _read_items(
-                memory, jsonl, defaults=fields, skip_bad=skip_bad, on_secret=on_secret
-            )
+            items, numbers, skipped = lines or read(memory, jsonl)
             _store_items(session, memory, items, numbers, skipped, listener, secrets)
         _note_limits(memory)
 
@@ -148,8 +154,12 @@ def _refuse_together(
         raise click.UsageError("--id goes with one CONTENT; a line of --jsonl may have its own")
 
 
-def _refuse_first(item: dict[str, Any]) -> None:
-    """Refuse an agent's invalid first memory before its file exists, or an empty agent stays."""
+def _refuse_first(session: Session, item: dict[str, Any], on_secret: str | None) -> None:
+    """Refuse an agent's invalid first memory before its file exists."""
+    if on_secret == OnSecret.REFUSE:
+        with session.open_empty() as empty:
+            empty.validate(item, on_secret=on_secret)
+        return
     from agent_memory.models.record import validated  # noqa: PLC0415 - seldom
 
     validated(agent_memory.MemoryInput, item)

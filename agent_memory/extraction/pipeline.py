@@ -43,7 +43,6 @@ from agent_memory.models.safety import FoundSecrets
 from agent_memory.models.search import SearchFilters
 from agent_memory.models.times import parse_time
 from agent_memory.runtime.lazy_parts import lazy_property
-from agent_memory.runtime.logs import logger
 from agent_memory.text.sentences import sentences
 from agent_memory.text.speech_acts import is_request_to_forget
 
@@ -350,9 +349,7 @@ class ExtractionPipeline:
         try:
             return self._port.prepare(item)
         except ValidationError as error:
-            problem = f"a fact was not stored: {error}"
-            logger().warning("%s", problem)
-            self._problems.append(problem)
+            self._problems.append(f"a fact was not stored: {error}")
             self._has_refused = True
             return None
 

@@ -75,6 +75,30 @@ def test_the_setting_of_the_file_holds_for_every_command(
     assert not any(SECRET in it or OTHER in it for it in contents(root))
 
 
+def test_a_refused_first_memory_leaves_no_empty_agent(cli: Cli, root: Path, tmp_path: Path) -> None:
+    lines = tmp_path / "lines.jsonl"
+    lines.write_text(
+        "".join(json.dumps({"content": text}) + "\n" for text in ("one", f"no {SECRET}")),
+        encoding="utf-8",
+    )
+    for words in ([f"no {SECRET}"], ["--jsonl", str(lines)]):
+        refused = cli("store", *words, "--on-secret", "refuse")
+        assert (refused.code, "seems to contain a secret" in refused.err) == (4, True)
+        assert SECRET not in refused.err
+        assert not (root / "bob" / "memories.db").exists()
+    assert cli("store", "--jsonl", str(lines), "--on-secret", "refuse", "--skip-bad").code == 0
+    assert [each["content"] for each in cli("recent", "--json").data["memories"]] == ["one"]
+
+
+def test_a_refused_fact_is_told_once(cli: Cli, tmp_path: Path) -> None:
+    cli("configure", "on_secret", "refuse")
+    said = tmp_path / "chat.txt"
+    said.write_text(f"Remember: the key is {SECRET}\n", encoding="utf-8")
+    done = cli("add", str(said))
+    assert (done.code, done.err.count("seems to contain a secret")) == (4, 1)
+    assert done.err.startswith("note: a fact was not stored: ")
+
+
 def test_a_refused_line_of_a_file_is_named(cli: Cli, tmp_path: Path) -> None:
     cli("store", "plain")
     cli("configure", "on_secret", "refuse")
