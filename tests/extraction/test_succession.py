@@ -237,25 +237,14 @@ def test_what_is_left_of_a_chain_is_asked_because_of_the_next(
     assert sorted(map(str, kept)) == sorted(map(str, before))
 
 
-@pytest.mark.parametrize("by", ["undoing it", "deleting it again", "a model"])
-def test_however_the_middle_of_a_chain_goes_the_rest_is_asked_about(
-    memory: AgentMemory, clock: Clock, by: str
+def test_what_a_model_deletes_leaves_the_rest_of_a_chain_asked_about(
+    memory: AgentMemory, clock: Clock
 ) -> None:
     add(memory, clock, *MOVES)
     middle = next(each for each in memory.get_all() if each.content == MOVES[1])
     clock.forward(days=1)
-    if by == "undoing it":
-        (added,) = memory.history(middle.id)
-        memory.undo(added.change_id)
-    elif by == "deleting it again":
-        memory.delete(middle.id)
-        clock.forward(days=1)
-        memory.undo()
-        clock.forward(days=1)
-        memory.undo()
-    else:
-        deletion = Decision("DELETE", memory_id=middle.id, seen=middle.content)
-        memory._store.decisions.apply([deletion], session_id="s")
+    deletion = Decision("DELETE", memory_id=middle.id, seen=middle.content)
+    memory._store.decisions.apply([deletion], session_id="s")
     assert asked(memory) == [(MOVES[0], MOVES[2])]
     clock.forward(days=1)
     memory.undo()
@@ -286,6 +275,28 @@ def test_what_is_merged_into_what_it_put_in_question_leaves_no_question(
     (before,) = memory.reviews()
     memory.merge(before.memory_id, [str(before.replaced_by)])
     assert memory.reviews() == []
+
+
+@pytest.mark.parametrize("by", ["approve", "delete", "undo"])
+def test_a_deletion_that_is_done_again_does_what_it_did(
+    memory: AgentMemory, clock: Clock, by: str
+) -> None:
+    """A redo deleted Bergen alone: Oslo was in question no more."""
+    add(memory, clock, *MOVES)
+    before = sorted(asked(memory))
+    middle = next(each for each in memory.reviews() if each.content == MOVES[1])
+    if by == "approve":
+        memory.approve(middle.review_id)
+    elif by == "delete":
+        memory.delete(middle.memory_id)
+    else:
+        memory.undo(memory.history(middle.memory_id)[-1].change_id)
+    handed_on = [(MOVES[0], MOVES[2])]
+    assert asked(memory) == handed_on
+    for left in (before, handed_on, before):
+        clock.forward(days=1)
+        memory.undo()
+        assert sorted(asked(memory)) == left
 
 
 def test_a_chain_is_answered_from_either_end(memory: AgentMemory, clock: Clock) -> None:
