@@ -20,6 +20,7 @@ from agent_memory.models.retention import RETENTION_PRESETS, RetentionPolicy, Ti
 from agent_memory.models.times import format_time
 from agent_memory.services.policies import retention
 from agent_memory.storage.sql import usage
+from agent_memory.storage.sqlite.engine import SQLiteEngine
 
 LEARNINGS = RetentionPolicy(archive_learnings_after_days=90)
 TASKS = RetentionPolicy(archive_tasks_after_days=30)
@@ -515,7 +516,9 @@ def test_rules_come_in_their_order_and_in_them_the_least_recently_used(
 
 def test_the_reviews_are_looked_through_once(memory: AgentMemory) -> None:
     """Each memory looked through all of them."""
-    database = engine_of(memory).database
+    engine = engine_of(memory)
+    assert isinstance(engine, SQLiteEngine)
+    database = engine.database
     sql = usage._SELECT_LEAST_USED.format(greatest=database.GREATEST)
     plan = [row[3] for row in database.rows(f"EXPLAIN QUERY PLAN {sql}", ("learning", 1))]
     assert [step for step in plan if step.startswith("CORRELATED")] == []
