@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from agent_memory import AgentMemory
 from agent_memory.storage.centering import Centred, Middle, centred, middle_of
 from agent_memory.storage.quantization import cosine, quantize
+from agent_memory.storage.sqlite import compared_vectors
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
+from agent_memory.storage.sqlite.vector_index import VectorIndex
 
 UNTIMED = settings(deadline=None)
 Numbers = NDArray[np.float64]
@@ -227,24 +229,28 @@ def stored(root: Path) -> Path:
         return memory.path
 
 
-@pytest.mark.parametrize("is_installed", [True, False], ids=["sqlite-vec", "without"])
+@pytest.mark.parametrize("by", ["numpy", "SQL", "Python"])
 def test_cosines_of_a_file_are_those_of_exact_numbers(
-    stored: Path, monkeypatch: pytest.MonkeyPatch, is_installed: bool
+    stored: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
-    if not is_installed:
+    if by == "Python":
         monkeypatch.setitem(sys.modules, "sqlite_vec", None)
+    monkeypatch.setattr(compared_vectors, "can_compare", lambda: by == "numpy")
     vectors = small(common(61))
     middle = made(vectors[:60])
     seen = seen_from(middle, vectors[60])
     database = Database(stored)
     try:
-        assert database.load_vectors() is is_installed
+        assert database.load_vectors() is (by != "Python")
         (model,) = EmbeddingTable(database).models()
-        of_file = EmbeddingTable(database).cosines(model.model_id, range(1, 61), seen)
-        plain = EmbeddingTable(database).cosines(model.model_id, range(1, 61), vectors[60])
+        index = VectorIndex(database)
+        of_file = index.cosines(model.model_id, range(1, 62), seen)  # there is no 61
+        plain = index.cosines(model.model_id, range(1, 61), vectors[60])
+        other_size = index.cosines(model.model_id, [1, 2], vectors[60][:-1])
     finally:
         database.close()
     assert list(of_file) == list(range(1, 61))
+    assert other_size == {}
     off = unit(vectors[60]) - np.array(middle.numbers)
     for row_id, vector in enumerate(vectors[:60], start=1):
         expected = exact(unit(vector) - np.array(middle.numbers), off)

@@ -42,7 +42,11 @@ from agent_memory.storage.quantization import as_number, code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
 from agent_memory.storage.sql import Condition
 from agent_memory.storage.sqlite import compared_vectors
-from agent_memory.storage.sqlite.compared_vectors import MOST_KEPT, ComparedVectors
+from agent_memory.storage.sqlite.compared_vectors import (
+    MOST_KEPT,
+    MOST_VECTORS_KEPT,
+    ComparedVectors,
+)
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.filters import compiled, users_of
 from agent_memory.storage.sqlite.kept_rows import KeptRows
@@ -72,6 +76,7 @@ class VectorIndex(Table):
         self._middles = Middles(self._memories, self._embeddings)
         self._sampled: tuple[EmbeddingModel | None, int, list[int]] = (None, 0, [])
         self._cells: KeptRows[int, list[Cell]] = KeptRows(MOST_MODELS)
+        self._vectors: KeptRows[int, bytes] = KeptRows(MOST_VECTORS_KEPT)
         self._compared: KeptRows[tuple[int, Condition], ComparedVectors] = KeptRows(MOST_KEPT)
 
     # Searching --------------------------------------------------------------------------------
@@ -121,7 +126,18 @@ class VectorIndex(Table):
     def cosines(
         self, model_id: int, row_ids: Sequence[int], query: bytes | Centred
     ) -> dict[int, float]:
-        return self._embeddings.cosines(model_id, row_ids, query)
+        if not compared_vectors.can_compare():
+            return self._embeddings.cosines(model_id, row_ids, query)
+        stamp = self._db.stamp()
+        kept = self._vectors.current(None if stamp is None else (stamp, model_id))
+        unread = [row_id for row_id in row_ids if row_id not in kept]
+        if unread:
+            kept.update(dict.fromkeys(unread, b""))
+            kept.update(self._embeddings.current(model_id, unread))
+        size = len(query if isinstance(query, bytes) else query.data)
+        compared = [row_id for row_id in row_ids if len(kept[row_id]) == size]
+        vectors = [kept[row_id] for row_id in compared]
+        return dict(zip(compared, compared_vectors.cosines_of(vectors, query), strict=True))
 
     def _is_small(self, model: EmbeddingModel) -> bool:
         many = code_search.EXACT_UP_TO + 1

@@ -579,6 +579,21 @@ def test_a_users_vectors_are_read_anew_once_a_memory_changes(
             assert answer not in found(memory)
 
 
+def test_a_vector_is_read_anew_once_its_memory_changes(tmp_path: Path) -> None:
+    assert compared_vectors.can_compare()
+    asked = "which furry animals came home?"
+    with AgentMemory("bob", root=tmp_path, embedder="wordllama") as memory:
+        (changed, *_) = memory.store_many([{"content": text} for text in sentences(40)])
+        memory.migrate()
+        before = contents(memory.search(asked))
+        assert contents(memory.search(asked)) == before  # by the kept vectors
+        with AgentMemory("bob", root=tmp_path, embedder="wordllama") as other:
+            other.update(changed, content=ANSWERS[asked])
+        assert contents(memory.search(asked))[:1] == [ANSWERS[asked]]
+        memory.undo()
+        assert contents(memory.search(asked)) == before
+
+
 @pytest.mark.parametrize("query", [f"probe{number}" for number in range(5)])
 def test_another_users_memories_do_not_leak_through_near_misses(field: Field, query: str) -> None:
     nearest_of_all = field.exact(query, lambda memory: not memory.archived, 1)[0]

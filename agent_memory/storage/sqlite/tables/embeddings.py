@@ -122,9 +122,14 @@ class EmbeddingTable(embeddings.EmbeddingTable):
             return {row_id: tuple(cosines) for row_id, *cosines in rows if None not in cosines}
         return {
             row_id: tuple(cosine(vector, other) for other in others)
-            for row_id, vector in self._db.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
+            for row_id, vector in self.current(model_id, row_ids)
             if len(vector) == dimensions
         }
+
+    def current(self, model_id: int, row_ids: Sequence[int]) -> list[tuple[int, bytes]]:
+        """Return these rows with their vectors, if those are current."""
+        values = (model_id, to_json(list(row_ids)))
+        return self._db.rows(f"SELECT e.seq, e.vector {_FROM_LISTED}", values)
 
     def nearest_passing(
         self, model_id: int, condition: Condition, direction: bytes, *, limit: int
