@@ -514,6 +514,7 @@ def test_rules_come_in_their_order_and_in_them_the_least_recently_used(
     ]
 
 
+@pytest.mark.file_only("PostgreSQL has a plan of its own")
 def test_the_reviews_are_looked_through_once(memory: AgentMemory) -> None:
     """Each memory looked through all of them."""
     engine = engine_of(memory)
