@@ -65,7 +65,7 @@ def rows_of(root: object) -> dict[str, object]:
 def answers_of(root: object, clock: Clock) -> list[object]:
     with AgentMemory("bob", root=str(root), clock=clock, embedder="wordllama") as memory:
         return [
-            [(hit.memory.id, hit.relevance_score) for hit in memory.search(query)]
+            [(hit.memory.id, round(hit.relevance_score, 6)) for hit in memory.search(query)]
             for query in ("Grüße 7", "世界", "who works where", "something else")
         ]
 

@@ -30,6 +30,10 @@ REFUSED: Final[dict[str, tuple[Callable[[AgentMemory, Path], Any], str]]] = {
         lambda memory, _: AgentMemory.opened_copy(address_of(memory)).__enter__(),
         "give it as `root`",
     ),
+    "backups_of": (
+        lambda memory, _: AgentMemory.backups_of(address_of(memory)),
+        "give it as `root`",
+    ),
     "restore": (
         lambda memory, folder: AgentMemory.restore(address_of(memory), folder / "copy.db"),
         "give it as `root`",
