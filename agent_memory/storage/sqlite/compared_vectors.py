@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 MOST_KEPT: Final = 2
 """Users whose vectors are cached: those of one are 7 MB of 1,000,000 memories."""
-
-
 MOST_VECTORS_KEPT: Final = 4_000
 """Vectors of memories that are cached: 1 MB of 256 numbers, 6 MB of 1,536."""
 
@@ -33,7 +31,8 @@ def can_compare() -> bool:
 def cosines_of(vectors: Sequence[bytes], query: bytes | Centred) -> list[float]:
     """Return the cosine of each quantized vector with the query; if that is centred, so are they.
 
-    The vectors are as long as the query. In SQL, 1,300 of them take 5 ms, and here half of one.
+    The vectors are as long as the query. Of 1,300 memories a search takes 9 ms with this, and 12 if
+    SQL compares them.
     """
     import numpy as np  # noqa: PLC0415 - see above
 
