@@ -132,9 +132,9 @@ class VectorIndex(Table):
         kept = self._vectors.current(None if stamp is None else (stamp, model_id))
         unread = [row_id for row_id in row_ids if row_id not in kept]
         if unread:
-            found = dict(self._embeddings.current(model_id, unread))
+            stored = dict(self._embeddings.current(model_id, unread))
             # At once: to another thread a row is either unread or complete.
-            kept.update({row_id: found.get(row_id, b"") for row_id in unread})
+            kept.update({row_id: stored.get(row_id, b"") for row_id in unread})
         size = len(query if isinstance(query, bytes) else query.data)
         compared = [row_id for row_id in row_ids if len(kept[row_id]) == size]
         vectors = [kept[row_id] for row_id in compared]
