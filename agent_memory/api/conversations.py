@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -152,6 +152,13 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
     def reviews(self) -> list[Review]:
         """Return the memories that wait for a decision of yours, oldest first."""
         return self._store.decisions.reviews()
+
+    def under_review(self, memory_ids: Iterable[str]) -> set[str]:
+        """Return those of some memories that a newer one may correct, as a search marks its hits.
+
+        Until somebody decides: also where the newer one was edited since.
+        """
+        return self._store.decisions.under_review(list(memory_ids))
 
     def approve(self, review_id: int) -> Memory:
         """Delete the memory under review and return it as it was; ``undo`` brings it back.

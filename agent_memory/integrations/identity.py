@@ -47,11 +47,6 @@ _NO_NAMES: Final = frozenset(
 )
 
 
-def ids_under_review(memory: MemoryOrSession) -> set[str]:
-    """Return the ids of the memories that a newer one may correct, as a search marks its hits."""
-    return {review.memory_id for review in memory.reviews() if review.replaced_by}
-
-
 def resolve_agent_id(
     configured: str | None = None, capability: object = None, agent_name: str | None = None
 ) -> str:

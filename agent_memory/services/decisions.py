@@ -17,7 +17,7 @@ from agent_memory.models.owner import Owner
 from agent_memory.models.retention import Undone
 from agent_memory.services.lifecycle.undo import undo
 from agent_memory.services.policies.retention import learnings_beyond
-from agent_memory.services.replacements import newer_of_all, newer_rows
+from agent_memory.services.replacements import newer_of_all, newer_rows, under_review
 from agent_memory.services.review_answers import (
     answered_by,
     delete_and_hand_on,
@@ -110,6 +110,11 @@ class DecisionService(Service):
             message = "no such review: list the open ones, each with its number"
             raise ValidationError.of("review_id", message, review_id)
         return with_remainder(review)
+
+    def under_review(self, memory_ids: Sequence[str]) -> set[str]:
+        """Return those of some memories that a newer one may correct."""
+        with self._engine.read():
+            return under_review(self._engine, memory_ids)
 
     def corrections(self, memory_ids: Sequence[str]) -> dict[str, Memory]:
         """Return the newest memory that may replace each of these, for those that have one.

@@ -16,6 +16,7 @@ from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import MemoryExcerpt, SearchFilterValues, SearchResultValues
 from agent_memory.models.fields import is_memory_id
 from agent_memory.services.rendering import PLAIN, render_context
+from agent_memory.services.replacements import under_review
 from agent_memory.services.scratchpad import promoted_first
 from agent_memory.services.search import results
 from agent_memory.services.search.pipeline import completed, find
@@ -130,9 +131,8 @@ class Excerpts:
         passing = filter_of(filters, agent_id=self.agent_id)
         with self._engine.read():
             recent = self._engine.memories.recent_excerpts(passing, limit=limit)
-            row_ids = self._engine.recalls.row_ids_of([memory.id for memory in recent])
-            newer_of = self._engine.reviews.newer_of(list(row_ids.values()))
-        return [memory._replace(under_review=row_ids[memory.id] in newer_of) for memory in recent]
+            marked = under_review(self._engine, [memory.id for memory in recent])
+        return [memory._replace(under_review=memory.id in marked) for memory in recent]
 
     def recent_whole(self, limit: int, filters: SearchFilterValues | None) -> list[MemoryValues]:
         """Return all fields of the newest memories."""

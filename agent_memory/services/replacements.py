@@ -10,6 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from agent_memory.storage.engine import Engine
 
 
+def under_review(engine: Engine, memory_ids: Sequence[str]) -> set[str]:
+    """Return those of some memories that a newer one may correct, as a search marks its hits."""
+    row_ids = engine.recalls.row_ids_of(memory_ids)
+    newer_of = engine.reviews.newer_of(list(row_ids.values()))
+    return {memory_id for memory_id, row_id in row_ids.items() if row_id in newer_of}
+
+
 def newer_of_all(engine: Engine, row_ids: Sequence[int]) -> dict[int, int]:
     """Return the newest row that may replace each row under review: these, and those in turn."""
     newer_of: dict[int, int] = {}

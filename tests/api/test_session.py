@@ -120,7 +120,7 @@ def outcome(call: Call, session: SessionMemory, memory_id: str) -> str:
 
 def test_every_verb_of_a_session_is_tried_here() -> None:
     verbs = {name for name in vars(SessionMemory) if not name.startswith("_")}
-    of_reviews = {"reviews", "approve", "dismiss", "decide"}
+    of_reviews = {"reviews", "under_review", "approve", "dismiss", "decide"}
     of_the_file = {"agent_id", "backend", "close", "embedding_usage", "id_prefix", "on_duplicate"}
     below = {"add", "context", "duplicates", "export", "graph", "scratchpad", "session_id", "undo"}
     assert verbs == BY_ID.keys() | BY_FILTER.keys() | of_reviews | of_the_file | below
@@ -362,6 +362,17 @@ def test_questions_about_another_users_memories_are_like_none(
     assert [it.memory_id for it in ben.reviews()] == [bens]
     ben.dismiss(review.review_id)
     assert memory.reviews() == []
+
+
+def test_which_memories_are_under_review_is_told_of_the_sessions_own(
+    memory: AgentMemory, alice: SessionMemory
+) -> None:
+    ben = memory.session({"user_id": "ben"})
+    for text in ("I live in Oslo.", "I moved to Bergen."):
+        ben.add(text)
+    ids = [each.id for each in memory.get_all()]
+    assert ben.under_review(ids) == memory.under_review(ids) == {memory.reviews()[0].memory_id}
+    assert alice.under_review(ids) == set()
 
 
 def test_a_session_gives_nothing_away_and_takes_no_more_than_it_may(memory: AgentMemory) -> None:

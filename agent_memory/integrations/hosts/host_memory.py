@@ -19,7 +19,7 @@ from agent_memory.integrations.capture.capture import is_our_tool, source_of_too
 from agent_memory.integrations.capture.observations import scan
 from agent_memory.integrations.capture.writer import Counts, ObservationWriter
 from agent_memory.integrations.hosts.occasion import SUMMARY_TAG, Occasion
-from agent_memory.integrations.identity import LazyMemory, ids_under_review
+from agent_memory.integrations.identity import LazyMemory
 from agent_memory.integrations.texts import searchable
 from agent_memory.models.limits import MAX_MEMORY_CONTENT_LENGTH
 from agent_memory.models.times import now_utc, parse_time
@@ -54,10 +54,11 @@ class HostMemory(LazyMemory):
 
     def list_recent(self, limit: int) -> list[MemoryExcerpt]:
         """Return the newest memories."""
-        under_review = ids_under_review(self())
+        recent = self().list_recent(limit)
+        under_review = self().under_review(memory.id for memory in recent)
         return [
             MemoryExcerpt.of(memory)._replace(under_review=memory.id in under_review)
-            for memory in self().list_recent(limit)
+            for memory in recent
         ]
 
     def context(self, token_budget: int) -> str:

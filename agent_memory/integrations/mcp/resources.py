@@ -15,7 +15,6 @@ from agent_memory import (
     ValidationError,
     render_memories,
 )
-from agent_memory.integrations.identity import ids_under_review
 from agent_memory.integrations.mcp.errors import INVALID_PARAMS, RequestFailed, ResourceNotFound
 from agent_memory.integrations.mcp.memory_handle import NoMemoriesYet, ServedMemory
 from agent_memory.models.times import format_time
@@ -122,7 +121,7 @@ class Resources:
             raise ResourceNotFound(uri, str(error)) from error
         if memory is None:
             raise ResourceNotFound(uri, "memory_search and memory_list_recent list the ids")
-        is_under_review = memory.id in ids_under_review(served)
+        is_under_review = memory.id in served.under_review([memory.id])
         shown = MemoryExcerpt.of(memory)._replace(under_review=is_under_review)
         return render_memories([shown], _NO_LIMIT, agent_id=memory.agent_id)
 

@@ -31,7 +31,7 @@ from agent_memory import (
     SearchFilters,
     ValidationError,
 )
-from agent_memory.integrations.identity import ids_under_review, opener_of
+from agent_memory.integrations.identity import opener_of
 from agent_memory.integrations.tools.arguments import (
     MOST_RESULTS,
     AddArguments,
@@ -241,7 +241,7 @@ class MemoryTools:
     def _list_recent(self, memory: MemoryOrSession, request: ListRecentArguments) -> dict[str, Any]:
         limit = min(request.limit, self._most_results)
         recent = memory.list_recent(limit, offset=request.offset)
-        under_review = ids_under_review(memory) if recent else set()
+        under_review = memory.under_review(each.id for each in recent)
         listed = [
             {
                 **self._brief(each),
@@ -260,7 +260,7 @@ class MemoryTools:
 
     def _get(self, memory: MemoryOrSession, request: MemoryArguments) -> dict[str, Any]:
         existing = _existing(memory, request.memory_id)
-        marks = _marks(under_review=existing.id in ids_under_review(memory))
+        marks = _marks(under_review=existing.id in memory.under_review([existing.id]))
         return {"notice": DATA_NOTICE, "memory": {**_whole(existing), **marks}}
 
     def _update(self, memory: MemoryOrSession, request: UpdateArguments) -> dict[str, Any]:
