@@ -11,12 +11,13 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from conftest import Clock
+from conftest import Clock, engine_of
 
 from agent_memory import AgentMemory, Review
 from agent_memory.models.decision import Decision
 from agent_memory.storage.records import Row, review_of_row
 from agent_memory.storage.sql import reviews
+from agent_memory.storage.sqlite.engine import SQLiteEngine
 
 
 @pytest.fixture
@@ -310,6 +311,16 @@ def test_a_chain_is_answered_from_either_end(memory: AgentMemory, clock: Clock) 
     assert asked(memory) == [MOVES[:2]]
     add(memory, clock, "I moved to Paris.")
     assert asked(memory) == [MOVES[:2], ("I moved to Rome.", "I moved to Paris.")]
+
+
+@pytest.mark.file_only("PostgreSQL has a plan of its own")
+def test_what_an_approval_left_out_is_found_through_the_reviews(memory: AgentMemory) -> None:
+    """The whole history was read, 15 ms of 20,000 changes."""
+    engine = engine_of(memory)
+    assert isinstance(engine, SQLiteEngine)
+    sql = f"EXPLAIN QUERY PLAN {reviews._SELECT_SHORTENED}"
+    plan = [row[3] for row in engine.database.rows(sql, ("mem-1",))]
+    assert [step for step in plan if step.startswith("SCAN h")] == []
 
 
 def test_what_is_deleted_together_comes_back_as_it_was(memory: AgentMemory, clock: Clock) -> None:

@@ -55,11 +55,11 @@ JOIN (SELECT min(change_id) AS first FROM history WHERE memory_id = ?) AS n
 WHERE h.event = 'DELETE' AND h.old_values LIKE ?
   AND h.change_id = (SELECT max(change_id) FROM history WHERE memory_id = h.memory_id)
 ORDER BY h.change_id"""
+# In a join, SQLite reads the whole history: 15 ms of 20,000 changes.
 _SELECT_SHORTENED: Final = """
-SELECT m.id, h.change_id FROM reviews AS r
-JOIN memories AS m ON m.seq = r.seq
-JOIN history AS h ON h.memory_id = m.id AND h.changed_at = r.dismissed_at AND h.event = 'UPDATE'
-WHERE r.replaced_by = ? ORDER BY h.change_id"""
+SELECT memory_id, change_id FROM history WHERE event = 'UPDATE' AND (memory_id, changed_at) IN (
+  SELECT m.id, r.dismissed_at FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
+  WHERE r.replaced_by = ?) ORDER BY change_id"""
 
 _OF_OWNER: Final = "m.user_id = ? AND (CAST(? AS TEXT) IS NULL OR m.run_id = ?)"
 """The values are the user's id, and the run's twice."""
