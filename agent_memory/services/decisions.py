@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from agent_memory.errors import LimitReached, RejectedContent, ValidationError
-from agent_memory.models.decision import IS_UNKNOWN, Decision, DecisionOutcome, Event, Review
+from agent_memory.models.decision import Decision, DecisionOutcome, Event, Review
 from agent_memory.models.duplicate import Duplicate
 from agent_memory.models.enums import OnDuplicate
 from agent_memory.models.memory import Memory
@@ -19,11 +19,11 @@ from agent_memory.services.lifecycle.undo import undo
 from agent_memory.services.policies.retention import learnings_beyond
 from agent_memory.services.replacements import newer_of_all, newer_rows, under_review
 from agent_memory.services.review_answers import (
-    answered_by,
     delete_and_hand_on,
     hold_what_is_kept,
-    is_shorter,
-    rest_after,
+    rest_of,
+    shorten,
+    shortened_by,
     with_remainder,
 )
 from agent_memory.services.scratchpad import enter_scratchpad
@@ -158,10 +158,10 @@ class DecisionService(Service):
             for review in map(self.review, approved):
                 by_memory.setdefault(review.memory_id, []).append(review)
             kept = [self.review(review_id) for review_id in dismissed]
-            changed = []
+            changed, kept_ids = [], {review.review_id for review in kept}
             for memory_id, reviews in by_memory.items():
                 memory = memory_of(self._engine, memory_id)
-                rest = self._rest(memory, reviews)
+                rest = rest_of(memory, reviews)
                 for other in kept if not rest else ():
                     if other.memory_id == memory_id:
                         message = (
@@ -171,15 +171,23 @@ class DecisionService(Service):
                         raise ValidationError.of("review_id", message, other.review_id)
                 with signed(self._engine, memory_id, session_id, now):
                     if rest:
-                        self._shorten(memory, rest, reviews, now=now)
+                        shorten(self._engine, memory, rest, reviews, now=now)
                     else:
-                        delete_and_hand_on(self._engine, memory_id, session_id=session_id, now=now)
+                        delete_and_hand_on(
+                            self._engine,
+                            memory_id,
+                            session_id=session_id,
+                            now=now,
+                            kept=kept_ids,
+                        )
                 changed.append(memory)
             # An approval is told by its time: undoing it would reopen what was dismissed with it.
             later = now + timedelta(microseconds=1) if approved else now
-            for review in kept:
-                self._engine.reviews.dismiss(review.review_id, now=later)
-            if kept:
+            # One because of a memory that was deleted is gone with it.
+            left = [each for each in kept_ids if self._engine.reviews.get(each) is not None]
+            for review_id in left:
+                self._engine.reviews.dismiss(review_id, now=later)
+            if left:
                 operations = self._engine.operations
                 operations.record_irreversible("dismiss", session_id=session_id, now=later)
             for memory_id in {*by_memory, *(review.memory_id for review in kept)}:
@@ -193,7 +201,7 @@ class DecisionService(Service):
         Raises ``ValidationError`` if the memory that it shortened has changed again since.
         """
         with self._unit_of_work.write() as now:
-            if (change_id := self._shortened_by(review_id)) is not None:
+            if (change_id := shortened_by(self._engine, review_id)) is not None:
                 return undo(self._engine, change_id, session_id=session_id, now=now)
             if not self._engine.reviews.ask_again(review_id):
                 message = f"no such dismissed review, {review_id}"
@@ -201,48 +209,6 @@ class DecisionService(Service):
             hold_what_is_kept(self._engine, self.review(review_id).memory_id)
             self._engine.operations.record_irreversible("undo", session_id=session_id, now=now)
             return Undone(verb="dismiss", change_ids=[], memory_ids=[])
-
-    def _shortened_by(self, review_id: int) -> int | None:
-        """Return the change that shortened a memory when a review was approved, if one did."""
-        memory_id, closed_at = self._engine.reviews.closed(review_id) or (None, None)
-        if memory_id is None:
-            return None
-        changes = self._engine.history.of_memory(memory_id)
-        shorter = [each for each in changes if each.changed_at == closed_at and is_shorter(each)]
-        return shorter[-1].change_id if shorter else None
-
-    def _rest(self, memory: Memory, reviews: Sequence[Review]) -> str:
-        """Return what approving reviews of one memory leaves of it, or raise."""
-        rest = memory.content
-        for review in reviews:
-            if review.reasoning in IS_UNKNOWN:
-                message = (
-                    f"memory {memory.id}, or what contradicted it, has changed since: dismiss the"
-                    " review, or delete the memory"
-                )
-                raise ValidationError.of("review_id", message, review.review_id)
-            left = rest_after(review, rest) if rest else ""
-            if left is None:
-                message = (
-                    f"only a part of memory {memory.id} is contradicted, and nothing was decided:"
-                    " update or delete the memory, or dismiss the review"
-                )
-                raise ValidationError.of("review_id", message, review.review_id)
-            rest = left
-        return rest
-
-    def _shorten(
-        self, memory: Memory, text: str, reviews: Sequence[Review], *, now: datetime
-    ) -> None:
-        """Leave of a memory what is not contradicted; the graph and its reviews follow."""
-        from agent_memory.services.graph.changes import forget_part  # noqa: PLC0415 - seldom asked for
-
-        answered = answered_by(self._engine, memory.id, text)
-        update(self._engine, memory, {"content": text}, now=now)
-        forget_part(self._engine, memory, text, now=now)
-        for review_id in {*answered, *(review.review_id for review in reviews)}:
-            self._engine.reviews.dismiss(review_id, now=now)
-        self._engine.reviews.renew(memory.id)  # another may contradict another part
 
 
 class _Application:

@@ -1,19 +1,25 @@
-"""What approving a review leaves of a memory, and which reviews a shorter text answers."""
+"""What follows for texts, reviews and the graph when a review is answered, or a memory deleted."""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Container, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
+from agent_memory.errors import ValidationError
 from agent_memory.models.decision import (
     ASKED_TO_FORGET,
     EDITED_SINCE,
+    IS_UNKNOWN,
     NEWER_EDITED_SINCE,
     Review,
 )
 from agent_memory.models.times import format_time, read_stored_time
+from agent_memory.services.writing.update import update
 from agent_memory.storage.change_records import Change
 from agent_memory.storage.engine import Engine
+from agent_memory.storage.fingerprints import fingerprint_of
 from agent_memory.storage.records import Operation
 from agent_memory.text.stems import stems
 
@@ -22,6 +28,8 @@ if TYPE_CHECKING:
 
 _HANDED_ON: Final = timedelta(microseconds=1)
 """After a deletion, its reviews are handed on: the time tells which those are, if it is undone."""
+_COPIES: Final = 100
+"""The most memories that say the same as a deleted one among which another is looked for."""
 
 
 def with_remainder(review: Review) -> Review:
@@ -56,7 +64,28 @@ def _contradicts(newer: str, older: str) -> bool:
     return conflict(read(newer), read(older)) is not None
 
 
-def rest_after(review: Review, text: str) -> str | None:
+def rest_of(memory: Memory, reviews: Sequence[Review]) -> str:
+    """Return what approving reviews of one memory leaves of it, or raise ``ValidationError``."""
+    rest = memory.content
+    for review in reviews:
+        if review.reasoning in IS_UNKNOWN:
+            message = (
+                f"memory {memory.id}, or what contradicted it, has changed since: dismiss the"
+                " review, or delete the memory"
+            )
+            raise ValidationError.of("review_id", message, review.review_id)
+        left = _rest_after(review, rest) if rest else ""
+        if left is None:
+            message = (
+                f"only a part of memory {memory.id} is contradicted, and nothing was decided:"
+                " update or delete the memory, or dismiss the review"
+            )
+            raise ValidationError.of("review_id", message, review.review_id)
+        rest = left
+    return rest
+
+
+def _rest_after(review: Review, text: str) -> str | None:
     """Return what a review leaves of a memory that others have shortened to a text already."""
     if text == review.content or not review.remaining:
         return review.remaining
@@ -106,22 +135,22 @@ def delete_and_hand_on(
     session_id: str,
     now: datetime,
     merged_into: Memory | None = None,
+    kept: Container[int] = (),
 ) -> None:
-    """Delete a memory; what it put in question is in question because of what may replace it.
+    """Delete a memory; what it put in question is in question because of what stands behind it.
 
     "I live in Oslo", "I moved to Bergen", "I moved to Rome": without the second, the third still
     contradicts the first, which it was not held against. Of a memory that was merged into another,
-    it is in question because of that one.
+    it is in question because of that one. The reviews ``kept`` are dismissed at the same time.
     """
-    newer = merged_into or _newest(engine, memory_id)
-    handed_on = [] if newer is None else _contradicted(engine, memory_id, newer)
+    handed_on = list(_still_asked(engine, memory_id, merged_into))
     engine.memory_rows.delete(memory_id)
-    for review in handed_on:
+    for review, newer_id in handed_on:
         asked_row_id = engine.memories.row_id_of(review.memory_id)
-        if asked_row_id is not None and newer is not None:
+        if asked_row_id is not None and review.review_id not in kept:
             engine.reviews.add(
                 asked_row_id,
-                replaced_by=newer.id,
+                replaced_by=newer_id,
                 confidence=review.confidence,
                 reasoning=review.reasoning,
                 session_id=session_id,
@@ -129,22 +158,59 @@ def delete_and_hand_on(
             )
 
 
-def _newest(engine: Engine, memory_id: str) -> Memory | None:
-    """Return the newest memory that may replace a memory, if any may."""
-    row_id = engine.memories.row_id_of(memory_id)
-    newest = None if row_id is None else engine.reviews.newer_of([row_id]).get(row_id)
-    return None if newest is None else engine.memories.get_many([newest]).get(newest)
+def _still_asked(
+    engine: Engine, memory_id: str, merged_into: Memory | None
+) -> Iterator[tuple[Review, str]]:
+    """Yield the reviews because of a memory that are open without it, and because of what."""
+    gone = engine.memories.get(memory_id)
+    for review, closed_at in engine.reviews.because_of(memory_id):
+        older = engine.memories.get(review.memory_id)
+        if gone is None or older is None:
+            continue
+        if merged_into is None:
+            behind = _behind(engine, gone, older, closed_at)
+        else:
+            behind = iter([merged_into] if closed_at is None else ())
+        for newer in behind:
+            if newer.id != older.id and _contradicts(newer.content, older.content):
+                if newer.id not in dict(engine.reviews.newer_and_closed(older.id)):
+                    yield review, newer.id
+                break
 
 
-def _contradicted(engine: Engine, memory_id: str, newer: Memory) -> list[Review]:
-    """Return the open reviews of what a memory, and a newer one too, contradict."""
-    return [
-        review
-        for review in engine.reviews.because_of(memory_id)
-        if review.memory_id != newer.id
-        and _contradicts(newer.content, review.content)
-        and newer.id not in dict(engine.reviews.newer_and_closed(review.memory_id))
-    ]
+def _behind(engine: Engine, gone: Memory, older: Memory, closed_at: str | None) -> Iterator[Memory]:
+    """Yield what was said after an older memory and says the same as one that contradicts it.
+
+    Then what may replace that one, what may replace this, and so on. If the older memory was kept,
+    at ``closed_at``, only what takes the place of the other, and was not stored yet.
+    """
+    if closed_at is None:
+        fingerprint = fingerprint_of(gone.content, gone.user_id, gone.run_id)
+        copies = engine.fingerprints.same(fingerprint, limit=_COPIES)
+        memories = engine.memories.get_many([copy.row_id for copy in copies])
+        newest_first = (memories[row_id] for row_id in sorted(memories, reverse=True))
+        yield from (
+            copy
+            for copy in newest_first
+            if copy.id != gone.id and copy.timestamp >= older.timestamp
+        )
+    seen, waiting = {gone.id}, deque([gone.id])
+    while waiting:
+        for newer_id, kept_at in reversed(engine.reviews.newer_and_closed(waiting.popleft())):
+            newer = engine.memories.get(newer_id)
+            if newer is None or newer_id in seen or (closed_at is not None and kept_at is not None):
+                continue
+            seen.add(newer_id)
+            waiting.append(newer_id)
+            is_new = closed_at is None or _is_stored_since(engine, newer_id, closed_at)
+            if is_new and newer.timestamp >= older.timestamp:
+                yield newer
+
+
+def _is_stored_since(engine: Engine, memory_id: str, moment: str) -> bool:
+    """Return whether a memory got its text after a time, in stored form."""
+    changes = engine.history.of_memory(memory_id)
+    return any(each.changed_at > moment and "content" in each.new for each in changes)
 
 
 def take_back_handed_on(engine: Engine, deletion: Change) -> None:
@@ -152,6 +218,30 @@ def take_back_handed_on(engine: Engine, deletion: Change) -> None:
     moment = read_stored_time(deletion.changed_at) + _HANDED_ON
     done = Operation(0, "add", 0, 0, format_time(moment), deletion.session_id)
     engine.reviews.take_back(done, None)
+
+
+def shorten(
+    engine: Engine, memory: Memory, text: str, reviews: Sequence[Review], *, now: datetime
+) -> None:
+    """Leave of a memory what is not contradicted; the graph and its reviews follow."""
+    from agent_memory.services.graph.changes import forget_part  # noqa: PLC0415 - seldom asked for
+
+    answered = answered_by(engine, memory.id, text)
+    update(engine, memory, {"content": text}, now=now)
+    forget_part(engine, memory, text, now=now)
+    for review_id in {*answered, *(review.review_id for review in reviews)}:
+        engine.reviews.dismiss(review_id, now=now)
+    engine.reviews.renew(memory.id)  # another may contradict another part
+
+
+def shortened_by(engine: Engine, review_id: int) -> int | None:
+    """Return the change that shortened a memory when a review was approved, if one did."""
+    memory_id, closed_at = engine.reviews.closed(review_id) or (None, None)
+    if memory_id is None:
+        return None
+    changes = engine.history.of_memory(memory_id)
+    shorter = [each for each in changes if each.changed_at == closed_at and is_shorter(each)]
+    return shorter[-1].change_id if shorter else None
 
 
 def is_shorter(change: Change) -> bool:

@@ -118,7 +118,7 @@ def review_of_row(row: Row) -> Review:
     """Build the model of a review, likewise without validation."""
     from agent_memory.models.decision import Review  # noqa: PLC0415 - a search reads no review
 
-    *values, newer, is_edited, is_newer_edited = row
+    *values, newer, is_edited, is_newer_edited, _ = row
     fields = dict(zip(Review.model_fields, values, strict=True))
     review = Review.model_construct(**{**fields, "proposed_at": read_stored_time(row[6])})
     review._newer, review._is_edited = newer, bool(is_edited)

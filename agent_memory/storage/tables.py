@@ -461,8 +461,11 @@ class ReviewTable(Protocol):
     def of_memory(self, memory_id: str) -> list[Review]:
         """Return the open reviews of a memory as it is now, oldest first."""
 
-    def because_of(self, memory_id: str) -> list[Review]:
-        """Return the open reviews of memories, as they are now, that this one is to replace."""
+    def because_of(self, memory_id: str) -> list[tuple[Review, str | None]]:
+        """Return the reviews of memories, as they are now, that this one is to replace.
+
+        With each, oldest first, comes when it was closed, in stored form, if it is.
+        """
 
     def newer_and_closed(self, memory_id: str) -> list[tuple[str, str | None]]:
         """Return by what a memory's reviews, oldest first, replace it; when closed, if they are."""

@@ -238,6 +238,65 @@ def test_what_is_left_of_a_chain_is_asked_because_of_the_next(
     assert sorted(map(str, kept)) == sorted(map(str, before))
 
 
+@pytest.mark.parametrize("by", ["approve", "delete"])
+def test_what_was_kept_beside_a_deleted_memory_is_asked_because_of_what_was_said_later(
+    memory: AgentMemory, clock: Clock, by: str
+) -> None:
+    """Oslo, kept beside Bergen, stood beside Rome, and nobody had been asked about the two."""
+    add(memory, clock, *MOVES[:2])
+    memory.dismiss(memory.reviews()[0].review_id)
+    add(memory, clock, MOVES[2])
+    (middle,) = memory.reviews()
+    if by == "approve":
+        memory.approve(middle.review_id)
+    else:
+        memory.delete(middle.memory_id)
+    assert asked(memory) == [(MOVES[0], MOVES[2])]
+    clock.forward(days=1)
+    memory.undo()
+    assert asked(memory) == [MOVES[1:]]
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_is_kept_although_all_was_said_is_not_asked_about_again(
+    memory: AgentMemory, clock: Clock, at_once: bool
+) -> None:
+    """Decided at once, Oslo was asked about, because of Rome; and nothing could be undone."""
+    add(memory, clock, *MOVES)
+    first, second = (each.review_id for each in memory.reviews())
+    if at_once:
+        memory.decide(approve=[second], dismiss=[first])
+    else:
+        memory.dismiss(first)
+        clock.forward(days=1)
+        memory.approve(second)
+    assert asked(memory) == []
+    clock.forward(days=1)
+    memory.undo()
+    assert asked(memory) == ([MOVES[:2], MOVES[1:]] if at_once else [MOVES[1:]])
+
+
+def test_what_stands_behind_is_asked_because_of_although_it_was_kept(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    add(memory, clock, *MOVES)
+    middle = memory.reviews()[1]
+    memory.dismiss(middle.review_id)
+    memory.delete(middle.memory_id)
+    assert asked(memory) == [(MOVES[0], MOVES[2])]
+
+
+def test_what_all_was_kept_is_not_asked_about_when_some_of_it_goes(
+    memory: AgentMemory, clock: Clock
+) -> None:
+    for text in dates("The deploy is on {}.", 4):
+        add(memory, clock, text)
+        for review in memory.reviews():
+            memory.dismiss(review.review_id)
+    memory.delete(memory.list_recent()[1].id)
+    assert asked(memory) == []
+
+
 def test_what_a_model_deletes_leaves_the_rest_of_a_chain_asked_about(
     memory: AgentMemory, clock: Clock
 ) -> None:
@@ -267,6 +326,8 @@ def test_what_a_merged_memory_put_in_question_stays_so(memory: AgentMemory, cloc
     clock.forward(days=1)
     memory.undo()
     assert asked(memory) == [MOVES[:2]]
+    memory.delete(str(before.replaced_by))
+    assert asked(memory) == [(MOVES[0], "I moved to Bergen!")]
 
 
 def test_what_is_merged_into_what_it_put_in_question_leaves_no_question(

@@ -101,7 +101,10 @@ class ReviewContract:
             engine.reviews.dismiss(numbers[1], now=NOW)
             engine.memories.update(third, {"content": "new"}, now=NOW)
         asked = engine.reviews.because_of("mem-4")
-        assert [(each.review_id, each.memory_id) for each in asked] == [(numbers[0], "mem-1")]
+        assert [(each.review_id, each.memory_id, closed_at) for each, closed_at in asked] == [
+            (numbers[0], "mem-1", None),
+            (numbers[1], "mem-2", format_time(NOW)),
+        ]
         assert engine.reviews.because_of("mem-1") == []
 
     def test_a_review_follows_what_leaves_the_text(self, engine: Engine) -> None:

@@ -29,13 +29,15 @@ SELECT r.seq, max(n.seq) FROM reviews AS r
 JOIN memories AS m ON m.seq = r.seq AND m.version = r.version
 JOIN memories AS n ON n.id = r.replaced_by
 WHERE r.seq {among} AND n.seq > r.seq AND r.dismissed_at IS NULL GROUP BY r.seq"""
-_SELECT: Final = """
+_READ: Final = """
 SELECT r.review_id, m.id, m.content, r.replaced_by, r.confidence, r.reasoning, r.proposed_at,
   r.session_id, m.user_id, m.run_id,
   (SELECT n.content FROM memories AS n WHERE n.id = r.replaced_by), r.version <> m.version,
   EXISTS (SELECT 1 FROM history AS h WHERE h.memory_id = r.replaced_by AND h.event = 'UPDATE'
-    AND h.changed_at > r.proposed_at AND replace(h.new_values, '"content":', '') <> h.new_values)
-FROM reviews AS r JOIN memories AS m ON m.seq = r.seq WHERE r.dismissed_at IS NULL"""
+    AND h.changed_at > r.proposed_at AND replace(h.new_values, '"content":', '') <> h.new_values),
+  r.dismissed_at
+FROM reviews AS r JOIN memories AS m ON m.seq = r.seq"""
+_SELECT: Final = f"{_READ} WHERE r.dismissed_at IS NULL"
 _SELECT_NEWER_AND_CLOSED: Final = """
 SELECT r.replaced_by, r.dismissed_at FROM reviews AS r JOIN memories AS m ON m.seq = r.seq
 WHERE m.id = ? AND r.replaced_by IS NOT NULL ORDER BY r.review_id"""
@@ -132,9 +134,9 @@ class ReviewTable(Table):
         sql = f"{_SELECT} AND m.id = ? AND r.version = m.version ORDER BY r.review_id"
         return [review_of_row(row) for row in self._db.rows(sql, (memory_id,))]
 
-    def because_of(self, memory_id: str) -> list[Review]:
-        sql = f"{_SELECT} AND r.replaced_by = ? AND r.version = m.version ORDER BY r.review_id"
-        return [review_of_row(row) for row in self._db.rows(sql, (memory_id,))]
+    def because_of(self, memory_id: str) -> list[tuple[Review, str | None]]:
+        sql = f"{_READ} WHERE r.replaced_by = ? AND r.version = m.version ORDER BY r.review_id"
+        return [(review_of_row(row), row[-1]) for row in self._db.rows(sql, (memory_id,))]
 
     def newer_and_closed(self, memory_id: str) -> list[tuple[str, str | None]]:
         rows = self._db.rows(_SELECT_NEWER_AND_CLOSED, (memory_id,))
