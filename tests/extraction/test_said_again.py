@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -126,11 +127,44 @@ def test_what_was_said_before_the_correction_is_not_said_again(
 def test_it_is_stored_once_however_many_memories_it_may_correct(
     memory: AgentMemory, clock: Clock
 ) -> None:
-    now = "I live in Bergen now."
-    for text in (BERGEN, OSLO, now):
+    both = "I live in Bergen and my boss is Ann."
+    for text in (both, OSLO, "My boss is Ben now."):
         add(memory, clock, text)
-    assert add(memory, clock, OSLO) == [OSLO]
-    assert asked(memory)[2:] == [(now, OSLO), (BERGEN, OSLO)]
+    assert add(memory, clock, both) == [both]
+    assert asked(memory)[2:] == [("My boss is Ben now.", both), (OSLO, both)]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        (BERGEN, OSLO),
+        ("I smoke.", "I quit smoking."),
+        (BERGEN, OSLO, "I live in Bergen now.", "I moved to Oslo!"),
+    ],
+)
+def test_what_is_said_in_turn_is_held_against_the_last(
+    memory: AgentMemory, clock: Clock, said: tuple[str, ...]
+) -> None:
+    """Each was held against all that was ever said against it: 12 opened 36 reviews."""
+    said = (said * 6)[:12]
+    for text in said:
+        add(memory, clock, text)
+    assert asked(memory) == list(pairwise(said))
+
+
+@pytest.mark.parametrize("gone", [(1,), (2,), (2, 1), (1, 2), (3,)])
+def test_what_was_said_in_turn_stays_in_question_without_a_link(
+    memory: AgentMemory, clock: Clock, gone: Sequence[int]
+) -> None:
+    for text in (BERGEN, OSLO) * 3:
+        add(memory, clock, text)
+    memories = sorted(memory.get_all(), key=lambda each: each.timestamp)
+    for place in gone:
+        memory.delete(memories[place].id)
+    left = {each.content for each in memory.get_all()}
+    in_question = {review.memory_id for review in memory.reviews()}
+    of_bergen = {each.id for each in memory.get_all() if each.content == BERGEN}
+    assert (left, of_bergen - in_question) == ({BERGEN, OSLO}, set())
 
 
 def test_what_it_corrects_is_read_anew_from_an_export(

@@ -272,7 +272,7 @@ def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, s
         return None
     held = {
         entry.memory.id: entry.against
-        for entry in latest(fact.text, _contradicted(fact.text, checks.related[place]))
+        for entry in _held_against(fact.text, checks.related[place])
         if entry.memory.correction is None  # else it is for review, and so is this
     }
     for memory in checks.related[place]:
@@ -286,26 +286,32 @@ def _change(checks: DecisionChecks, place: int) -> tuple[RelatedMemory, float, s
     return None
 
 
-def _contradicted(
+def _held_against(
     fact: str,
     related: Sequence[RelatedMemory],
     refuted: Collection[RelatedMemory] = (),
     earlier: EarlierFacts | None = None,
 ) -> list[Contradicted]:
-    """Return what a fact conflicts with: of what is related to it, and of what may correct that."""
+    """Return what a fact is held against: of what is related to it, and of what may correct that.
+
+    What was there when the same was said before was held against it then: "I live in Oslo" and "I
+    moved to Bergen" in turn, 24 in all, opened 144 reviews.
+    """
     new = read(fact)
     memories = {memory.id: memory for memory in related}
     for memory in related:
         if memory.correction is not None:
             memories.setdefault(memory.correction.id, memory.correction)
-    contradicted = []
+    contradicted, same = [], []
     for memory in memories.values():
         against = conflict(new, read(memory.text) if earlier is None else earlier.read(memory.text))
         if against is None and memory in refuted:
             against = Conflict("what it may have corrected is said again")
         if against is not None:
             contradicted.append(Contradicted(memory, against))
-    return contradicted
+        elif _says_the_same(memory.text, fact):
+            same.append(memory)
+    return latest(fact, contradicted, same)
 
 
 def _ask(
@@ -324,8 +330,7 @@ def _ask(
     fact = checks.facts[place]
     asked = False
     refuted = _refuted(fact.text, related)
-    contradicted = _contradicted(fact.text, related, refuted, earlier)
-    for memory, against in latest(fact.text, contradicted):
+    for memory, against in _held_against(fact.text, related, refuted, earlier):
         is_left = memory.id in changes or checks.is_touched(memory)
         if against.may_stay or is_left or _says_the_same(memory.text, fact.text):
             continue

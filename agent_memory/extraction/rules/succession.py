@@ -26,40 +26,58 @@ class Contradicted(NamedTuple):
     against: Conflict
 
 
-def latest(fact: str, contradicted: Sequence[Contradicted]) -> list[Contradicted]:
+def latest(
+    fact: str, contradicted: Sequence[Contradicted], same: Sequence[RelatedMemory] = ()
+) -> list[Contradicted]:
     """Return what a text is to be held against, in the order given.
 
-    Left out is what a later memory contradicts in the same way as the text does. If that one is no
-    value ("My favourite colour is no longer green"), it takes the place of what it put in question.
-    Memories without a time are the last said, last first.
+    Left out is what a later memory contradicts in the same way as the text does: one of the
+    contradicted, or of ``same``, which say the same as the text. If that one is no value ("My
+    favourite colour is no longer green"), it takes the place of what it put in question. Memories
+    without a time are the last said, last first.
     """
     new = read(fact)
-    known_ids = {entry.memory.id for entry in contradicted}
+    against_of = {entry.memory.id: entry.against for entry in contradicted}
+    known_ids = {*against_of}
     held: list[Contradicted] = []
     later: list[Reading] = []
-    for entry in sorted(contradicted, key=_when, reverse=True):
-        memory, against = entry
-        old, correction = read(memory.text), memory.correction
-        is_past = not against.is_of_any and any(
-            _has_all_slots(other, new, old) and _is_alike(conflict(other, old), against)
-            for other in later
-        )
-        if not is_past and correction is not None and correction.id not in known_ids:
-            newer = read(correction.text)
-            if is_past := _slots(new, old) != set() and _has_all_slots(newer, new, old):
-                known_ids.add(correction.id)
-                if not _says_as_much(newer, new):
-                    held.append(Contradicted(correction, against._replace(is_sure=False)))
-        if not is_past:
-            held.append(entry)
+    memories = [*(entry.memory for entry in contradicted), *same]
+    for memory in sorted(memories, key=_when, reverse=True):
+        against, old = against_of.get(memory.id), read(memory.text)
+        if against is not None and not _is_past(new, old, against, later):
+            held += _or_correction(Contradicted(memory, against), new, old, known_ids)
         later.append(old)
     places = {entry.memory.id: place for place, entry in enumerate(contradicted)}
     return sorted(held, key=lambda entry: places.get(entry.memory.id, len(places)))
 
 
-def _when(entry: Contradicted) -> tuple[datetime, bool]:
+def _when(memory: RelatedMemory) -> tuple[datetime, bool]:
     """Return what orders memories; of those said at one time, what was corrected is earlier."""
-    return entry.memory.at or _LAST, entry.memory.correction is None
+    return memory.at or _LAST, memory.correction is None
+
+
+def _is_past(new: Reading, old: Reading, against: Conflict, later: Sequence[Reading]) -> bool:
+    """Return whether a later text contradicts an older one in the same way as the new one does."""
+    return not against.is_of_any and any(
+        _has_all_slots(other, new, old) and _is_alike(conflict(other, old), against)
+        for other in later
+    )
+
+
+def _or_correction(
+    entry: Contradicted, new: Reading, old: Reading, known_ids: set[str]
+) -> list[Contradicted]:
+    """Return what a text is held against; a correction in its place is added to ``known_ids``."""
+    correction = entry.memory.correction
+    if correction is None or correction.id in known_ids or not _slots(new, old):
+        return [entry]
+    newer = read(correction.text)
+    if not _has_all_slots(newer, new, old):
+        return [entry]
+    known_ids.add(correction.id)
+    if _says_as_much(newer, new):
+        return []
+    return [Contradicted(correction, entry.against._replace(is_sure=False))]
 
 
 def _slots(new: Reading, old: Reading) -> set[tuple[str, str]]:
