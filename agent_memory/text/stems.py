@@ -20,6 +20,9 @@ _STOP_WORDS: Final = frozenset(
 )
 _EDGES: Final = re.compile(r"^[^\w]+|[^\w]+$")
 _ENDINGS: Final = ("ings", "ing", "edly", "ies", "ied", "ed", "es", "ly", "s")
+_DOUBLING: Final = frozenset(("ings", "ing", "edly", "ed"))
+"""Endings before which the last letter of "run" and "stop" is doubled."""
+_DOUBLED: Final = re.compile(r"(?<=\w\w)([bdgmnprt])\1$")
 
 
 def stems(text: str) -> frozenset[str]:
@@ -38,5 +41,7 @@ def _stem(word: str) -> str:
     for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)]
+            if ending in _DOUBLING:
+                word = _DOUBLED.sub(r"\1", word)
             break
     return word[:-1] if word.endswith(("e", "y", "i")) and len(word) > 3 else word

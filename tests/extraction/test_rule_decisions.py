@@ -440,6 +440,7 @@ def test_what_may_be_over_or_is_guessed_replaces_nothing(fact: str, known: str) 
         ),
         ("I changed my number, it's 555-0177 now.", "My phone number is 555-0134."),
         ("My number changed last week, it's 555-0177.", "My phone number is 555-0134."),
+        ("I changed my email address to ann@b.example.", "My email is ann@a.example."),
     ],
 )
 def test_what_a_value_is_instead_of_is_gone(fact: str, known: str) -> None:

@@ -146,12 +146,18 @@ _WHEN_ENDED: Final = re.compile(
     _FLAGS,
 )
 """When something ended is not what did: "I quit smoking in January"."""
-_NEGATION_BEFORE: Final = re.compile(
-    r"(?:n['\u2019]t|\b(?:not|never|without|almost|nearly))"
-    r"(?: (?:ever|really|yet|going to|gonna))? $",
+_NOT_DONE_BEFORE: Final = re.compile(
+    r"(?:(?:n['\u2019]t|\b(?:not|never|without|almost|nearly))"
+    r"(?: (?:ever|really|yet|going to|gonna|managed? to))?"
+    r"|\b(?:try|tries|tried|trying|attempt(?:s|ed|ing)?|fail(?:s|ed|ing)?|struggl(?:es?|ed|ing)"
+    r"|want(?:s|ed)?|wish(?:es|ed)?|hop(?:es?|ed|ing)|plan(?:s|ned|ning)?|intend(?:s|ed)?"
+    r"|like|love|need|have|ought|going|about) to"
+    r"|\b(?:thinking|thought|dream(?:ing|t|ed)) (?:of|about)|\bconsider(?:s|ed|ing)?"
+    r"|(?:\b(?:will|would|should|could|might|may|must|can)|['\u2019](?:ll|d))"
+    r"(?: (?:also|soon|never|\w+ly))?(?: have)?) $",
     _FLAGS,
 )
-"""What precedes "gave up" if nothing was given up."""
+"""What precedes "give up" if nothing was given up: it is denied, tried, wished for or planned."""
 _NO_LONGER: Final = re.compile(
     r"\b(?:no longer|any ?more|not any longer|ya no|nicht mehr)\b", _FLAGS
 )
@@ -247,7 +253,7 @@ _CHANGED_THEN: Final = re.compile(
     r"|turned \d{1,3} "
     + RECENTLY
     + r"|(?:moved|relocated|joined(?! [^.!?;]{1,40} for )|started|became|switched|changed"
-    r"|converted|migrated|renamed|promoted)\b"
+    r"|converted|migrated|renamed|promoted|(?:got|bought|found|adopted) an? new)\b"
     rf"(?:(?! {_FOR_A_WHILE}\b)[^.!?;]){{1,60}}? {RECENTLY})\b",
     _FLAGS,
 )
@@ -348,7 +354,7 @@ def _things(patterns: tuple[re.Pattern[str], ...], text: str) -> tuple[frozenset
         stems(_WHEN_ENDED.sub("", match["what"]))
         for pattern in patterns
         for match in pattern.finditer(text)
-        if _NEGATION_BEFORE.search(text, max(0, match.start() - 20), match.start()) is None
+        if _NOT_DONE_BEFORE.search(text, max(0, match.start() - 30), match.start()) is None
     )
     return tuple(words for words in things if words)
 

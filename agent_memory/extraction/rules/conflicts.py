@@ -40,7 +40,7 @@ from agent_memory.extraction.rules.statements import (
     same_value,
 )
 from agent_memory.extraction.rules.successors import succeeded_by
-from agent_memory.extraction.rules.values import Value, value_of
+from agent_memory.extraction.rules.values import NAME, Value, value_of
 from agent_memory.text.speech_acts import is_standing
 from agent_memory.text.stems import stems
 
@@ -65,6 +65,11 @@ _TASTE: Final = re.compile(
 _MOST_BESIDE: Final = 8
 """Maximum words of a text per word that it has in common with a denied thing."""
 _ENDS: Final = stems("stop stopped quit gave give given")
+_ARTICLE: Final = re.compile(r"an? ")
+_DOES_NOT: Final = re.compile(
+    r"\S+(?: [\w'-]+)?? (?:(?:do|does|did)(?:n['\u2019]t| not)|never) (?P<verb>[a-z]+)",
+    re.IGNORECASE,
+)
 _SPOUSES: Final = frozenset({"wife", "husband"})
 _PARTED: Final = frozenset({("marital status", "divorced"), ("marital status", "widowed")})
 _WORD: Final = re.compile(r"[^\s,;!?()\"]+")
@@ -152,7 +157,7 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
         for known in old.statements:
             if not _is_same_slot(stated, known, new) or same_value(stated, known):
                 continue
-            if not (stated.value.is_value and _is_of_one_kind(stated.value, known.value, new)):
+            if not _is_of_one_kind(stated, known, new):
                 continue
             is_sure = _is_sure(stated, known, new, old)
             was_so = known.says_when and old.change.is_for_a_while and not known.value.is_closed
@@ -171,10 +176,16 @@ def _of_slots(new: Reading, old: Reading) -> Conflict | None:
     return None
 
 
-def _is_of_one_kind(value: Value, known: Value, new: Reading) -> bool:
-    """Return whether two values are alike; what "moved to 10" was "at 9:30"."""
-    is_hour = value.kind == "number" and known.kind == "time" and len(value.form) <= len("10")
-    return value.kind == known.kind or (is_hour and new.change.is_new)
+def _is_of_one_kind(stated: Statement, known: Statement, new: Reading) -> bool:
+    """Return whether two values are alike; what "moved to 10" was "at 9:30".
+
+    A new dog that is "a poodle" is another than "a beagle", as "an iPhone 15" is another phone.
+    """
+    value, other = stated.value, known.value
+    if stated.is_another and all(_ARTICLE.match(each.form) for each in (value, other)):
+        return True
+    is_hour = value.kind == "number" and other.kind == "time" and len(value.form) <= len("10")
+    return value.is_value and (value.kind == other.kind or (is_hour and new.change.is_new))
 
 
 def _is_same_slot(stated: Statement, known: Statement, new: Reading) -> bool:
@@ -183,6 +194,10 @@ def _is_same_slot(stated: Statement, known: Statement, new: Reading) -> bool:
         return False  # "We moved from Jenkins to Argo" is not about a home
     if stated.attribute == BEING:  # one is a nurse, a mother and a fan of jazz
         return stated.slot == known.slot and _is_announced(new)
+    if stated.is_another and stated.value.kind == known.value.kind == NAME:
+        # "I have a new boss, her name is Ann", about "My boss is Karim".
+        slots = {(each.subject, each.attribute.removesuffix(" name")) for each in (stated, known)}
+        return len(slots) == 1
     was_that = known.slot == (stated.subject, BEING) and stated.attribute == JOB
     return stated.slot == known.slot or (was_that and new.change.is_new)
 
@@ -338,6 +353,7 @@ def _words(text: str) -> list[str]:
 
 def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     """Compare what a text denies, or says to be no more, with what the other says."""
+    new, old = _with_doing(new, old), _with_doing(old, new)
     others = _gone_elsewhere(new, old)
     if _TASTE.match(new.text) and not _TASTE.search(old.text):
         # "I like tea, not coffee" beside "I drink coffee at work".
@@ -349,6 +365,8 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     verbs = told_by_verb(old.text) - told_by_verb(new.text)
     is_over = is_what_happened(old.text)
     others.extend(thing for thing in new.change.ended if is_over or verbs & thing)
+    known = [thing for thing in new.change.ended if _is_not_so(old, thing)]
+    others.extend(known)
     for words in new.change.denied:
         # "Jonah, not Jonas" does not say whose name it is.
         is_same_owner = new.owner == old.owner or not stems(new.owner).isdisjoint(words)
@@ -366,13 +384,37 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
     is_named = is_same_owner or (new.owner != "" and stems(new.owner) <= old.stems)
     if is_named and any(_is_about(old, words, _SHARE) for words in new.ended):
         return Conflict("it is said to hold no longer")
-    if not is_same_owner or (is_but_once(new.text, old.text) and not new.change.corrects):
+    # "I don't smoke" goes with "I quit smoking".
+    is_known = any(content <= gone for gone in (*known, *old.change.ended))
+    is_once = is_but_once(new.text, old.text) and not new.change.corrects
+    if not is_same_owner or is_known or is_once:
         return None
     common = len(content & old.stems)
     is_all = common >= _SHARE * len(old.stems - SIGNS)
     if common == len(content) and (is_all or _is_listed(new, old, content)):
         return Conflict("the same is said and denied")
     return None
+
+
+def _with_doing(text: Reading, other: Reading) -> Reading:
+    """Return a text that says "smoker" as if it said "smoking", if that is what another says."""
+    for noun, verb in text.doers:
+        is_named = re.match(r"(?:I|we|my|our)\b", other.text, re.IGNORECASE) is not None
+        if is_named and verb <= other.stems and not noun <= other.stems:
+            text = text._replace(stems=text.stems - noun | verb)
+    return text
+
+
+def _is_not_so(old: Reading, thing: frozenset[str]) -> bool:
+    """Return whether an older text says already that something that has ended is not so.
+
+    "I don't smoke", "I never drink coffee" or "I no longer smoke"; "I don't like it there" is more.
+    """
+    if thing in old.change.ended or any(thing <= words for words in old.ended):
+        return True
+    denied = _DOES_NOT.match(old.text)
+    rest = old.stems - SIGNS - thing
+    return old.change.is_negated and rest <= stems(denied["verb"] if denied else "")
 
 
 def _is_listed(new: Reading, old: Reading, content: frozenset[str]) -> bool:

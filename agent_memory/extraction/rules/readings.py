@@ -123,6 +123,12 @@ _OF_THING: Final = re.compile(
     re.IGNORECASE,
 )
 """Whether a thing works, without "on Mondays", but with "on main"."""
+_DOER: Final = re.compile(
+    r"\b(?:I['\u2019]m|am|is|being|not|never|longer)(?: [\w-]+){0,2}? an? (?:[\w-]+ ){0,2}?"
+    r"(?P<noun>(?P<verb>[^\W\d_]{3,})(?:er|or))\b",
+    re.IGNORECASE,
+)
+"""What somebody is who does something: a smoker."""
 CLAUSE_JOINT: Final = re.compile(r"[,;:] | and (?=[Ii]\b|we\b|my\b|our\b|the\b)")
 
 
@@ -139,6 +145,8 @@ class Reading(NamedTuple):
     """The stems of the text and of each clause in it that says outright that something ended."""
     stems: frozenset[str]
     is_one_sentence: bool
+    doers: tuple[tuple[frozenset[str], frozenset[str]], ...] = ()
+    """The stems of what somebody is ("a smoker"), and of what such a person does ("smoking")."""
     is_quoted: bool = False
     """Whether it has a text of somebody else, which is compared with nothing."""
 
@@ -180,6 +188,9 @@ def read(text: str) -> Reading:
         ended=tuple(words for words in ended if words),
         stems=stems(_ELIDED.sub(r"\1e ", spoken)),
         is_one_sentence=len(parts) == 1,
+        doers=tuple(
+            (stems(match["noun"]), stems(f"{match['verb']}ing")) for match in _DOER.finditer(bare)
+        ),
         is_quoted=is_quoted,
     )
 

@@ -131,14 +131,29 @@ _IS_THING: Final = re.compile(
     re.IGNORECASE,
 )
 # "I changed my number, it's …", "I changed dentists: it's …", "I have a new bank, it's …".
+_HAVE: Final = rf"(?P<who>I|we)(?:{_APOSTROPHE}ve| have)? {_NOW}"
+_LATELY: Final = rf"(?: (?:{RECENTLY}|last \w+|recently))?"
+_REPLACED: Final = r"(?:changed|switched|replaced|updated) "
+_MY_THING: Final = rf"(?P<whose>my|our|the) (?!minds?\b)(?P<thing>{_WORD}(?: {_WORD}){{0,3}}?)"
+_GOT_NEW: Final = (
+    rf"(?:(?:got|have|found|bought|adopted) )?an? (?P<new>new {_WORD}(?: {_WORD}){{0,2}}?)"
+)
 _CHANGED_THING: Final = re.compile(
-    rf"(?P<who>I|we)(?:{_APOSTROPHE}ve| have)? {_NOW}(?:(?:changed|switched|replaced|updated)"
-    rf" (?:(?P<whose>my|our|the) (?!minds?\b)(?P<thing>{_WORD}(?: {_WORD}){{0,3}}?)"
-    rf"|(?P<kind>(?!minds\b){_WORD}s))"
-    rf"|(?:got |have |found )?an? (?P<new>new {_WORD}(?: {_WORD}){{0,2}}?))"
-    rf"(?: (?:{RECENTLY}|last \w+|recently))?[,;:\s\u2013-]+(?:and )?(?:now )?"
-    rf"(?:it{_APOSTROPHE}s|it is|(?:the|my) new one is) (?:now )?" + _VALUE,
+    rf"{_HAVE}(?:{_REPLACED}(?:{_MY_THING}|(?P<kind>(?!minds\b){_WORD}s))|{_GOT_NEW})"
+    rf"{_LATELY}[,;:\s\u2013-]+(?:and )?(?:now )?"
+    rf"(?:(?:it|s?he){_APOSTROPHE}s|it is|(?:the|my) new one is) (?:now )?" + _VALUE,
     re.IGNORECASE,
+)
+# "I have a new dog, he's called …", "I have a new phone, an iPhone 15".
+_NEW_THING: Final = re.compile(
+    rf"{_HAVE}{_GOT_NEW}{_LATELY}(?:[,;:]? (?:and )?"
+    rf"(?P<is>(?:(?:it|s?he|who)(?:{_APOSTROPHE}s| is) )?(?:called|named)|(?:its|his|her) name is) "
+    r"|[,:] (?=(?:an?|Dr\.?|Mrs?\.?|Ms\.?) \w|(?-i:[a-z]?[A-Z])|\+?\d))" + _VALUE,
+    re.IGNORECASE,
+)
+# "I changed my email address to …".
+_CHANGED_TO: Final = re.compile(
+    rf"{_HAVE}{_REPLACED}{_MY_THING} {_FROM}to " + _VALUE, re.IGNORECASE
 )
 # "My number changed, it's …".
 _THING_CHANGED: Final = re.compile(
@@ -147,16 +162,20 @@ _THING_CHANGED: Final = re.compile(
     rf"(?:it{_APOSTROPHE}s|it is) (?:now )?" + _VALUE,
     re.IGNORECASE,
 )
+_OF_ANY: Final = (
+    _NEW_THING, _CHANGED_THING, _CHANGED_TO, _THING_CHANGED, _OF_THING, _IS_THING
+)  # fmt: skip
 _NOT_BUT: Final = re.compile(r"^not [^,;.!?]{1,60}? but (?=\S)", re.IGNORECASE)
 _FRESH: Final = re.compile(r"^(?:new|current|latest|actual|absolute) ", re.IGNORECASE)
 _ANOTHER: Final = re.compile(r"^(?:new|latest) ", re.IGNORECASE)
 """A new car may exist beside the old; the current one does not."""
 _SAME_THING: Final = {
     "number": "phone number", "mobile number": "phone number", "cell number": "phone number",
-    "mobile": "phone number", "phone": "phone number", "email address": "email", "e-mail": "email",
+    "mobile": "phone", "email address": "email", "e-mail": "email",
     "e-mail address": "email", "mail address": "email", "company": EMPLOYER, "work": "job",
     "full name": NAMED, "first name": NAMED, "job title": JOB, "time zone": "timezone",
 }  # fmt: skip
+_IS_NAMED: Final = re.compile(r"(?:called|named|name is)$", re.IGNORECASE)
 _KIND_OF: Final = {HOME: NAME, EMPLOYER: NAME, NAMED: NAME, AGE: "number", "weight": "number"}
 """The kind of a slot's values, if it is known."""
 _YEARS: Final = ("number", "number years", "number years old")
@@ -280,7 +299,7 @@ def stated_in(text: str) -> Statement | None:
                 return made
     if match := _MOVED_THERE.match(spoken):
         return _made(match, speaker, HOME, is_cased=is_cased)
-    for pattern in (_CHANGED_THING, _THING_CHANGED, _OF_THING, _IS_THING):
+    for pattern in _OF_ANY:
         if match := pattern.match(spoken):
             # What "alice" is may be anything: "tired" is no name because she has no capital.
             is_named = is_cased or match.groupdict().get("bare") is not None
@@ -318,13 +337,13 @@ def said_behind_opening(spoken: str) -> str:
 def _slot_of(match: re.Match[str]) -> str:
     groups = match.groupdict()
     kind = re.sub("ies$", "y", groups.get("kind") or "").removesuffix("s")
-    named = groups["thing"] or groups.get("bare") or groups.get("new") or kind
+    named = groups.get("thing") or groups.get("bare") or groups.get("new") or kind
     thing = " ".join(named.lower().split())
     while fresh := _FRESH.match(thing):
         thing = thing[fresh.end() :]
     thing = thing.replace("favorite", "favourite").replace("color", "colour")
     thing = re.sub(rf"{_APOSTROPHE}s name$", " name", thing)
-    if groups.get("is", "") in ("is called", "is named"):
+    if _IS_NAMED.search(groups.get("is") or ""):
         thing = f"{thing} name"
     return _SAME_THING.get(thing, thing)
 
@@ -346,6 +365,8 @@ def _made(match: re.Match[str], speaker: str, slot: str, *, is_cased: bool) -> S
         return None
     value = value_of(bare, is_cased=is_cased)
     value = _fitting(value if value.is_cased else _in_lower_case(value, slot), slot)
+    if slot == "phone" and value.kind in ("address", "number"):
+        slot = "phone number"
     gone = _GONE.fullmatch(more[0]) if more else None
     return Statement(
         "" if subject.lower() in ("user", "the user") else subject.lower(),

@@ -66,7 +66,8 @@ _COLOURS: Final = frozenset(
 )
 _PREPOSITION: Final = re.compile(r"^(?:on|at|by|in|from|around|about|until|the) ", re.IGNORECASE)
 _ARTICLE: Final = re.compile(r"(an?|the|my|our|his|her|their|your) ", re.IGNORECASE)
-_CAPITAL: Final = r"[^\W\d_a-zß-öø-ÿ][\w'\u2019&.+#-]*"
+_CAPITAL: Final = r"(?:[a-z](?=[A-Z]))?[^\W\d_a-zß-öø-ÿ][\w'\u2019&.+#-]*"
+"""A word of a name, "iPhone" too."""
 _KINDS: Final = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
@@ -166,7 +167,7 @@ def _kind_of_words(text: str, *, is_cased: bool) -> str:
     for pattern in (_PREPOSITION, _ARTICLE):
         match = pattern.match(rest)
         if match and match[0].strip().lower() != "the":
-            lead, rest = f"{lead}{match[0].lower()}", rest[match.end() :]
+            lead, rest = f"{lead}{match[0].lower().replace('an ', 'a ')}", rest[match.end() :]
     is_name = _NAME.fullmatch(rest.removeprefix("the ").removeprefix("The ")) is not None
     if not is_name and _DENSE.search(rest):
         is_name = len(rest) <= 12
