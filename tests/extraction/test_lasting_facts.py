@@ -34,6 +34,19 @@ Ich bin Vegetarierin.
 Meine Tochter heißt Lena.
 J'habite à Lyon.
 Tengo dos hijos.
+im lactose intolerant
+I also give piano lessons.
+I repair violins for a living.
+We run everything on Debian.
+I've been a welder for twenty years.
+My grandmother raised me.
+My ex-wife lives in Denver.
+My wife and I run a kennel.
+My car is an old Volvo.
+My blood pressure is chronically high.
+My birthday is May 5.
+I'm scared of flying.
+Mi hermana vive en Lima.
 """.splitlines()
 PASSING = """\
 I had lunch with Ann at Rome today and we talked about pottery.
@@ -54,6 +67,30 @@ The talk in Rome has been called off.
 Ann said that glaciers melt.
 Ich gehe heute ins Kino.
 Je suis en retard.
+I open the file and get an error.
+I run the script and it prints nothing.
+I press the button and the lamp stays off.
+I keep getting a timeout.
+I always get an error.
+I haven't slept.
+I have three tabs open.
+I have ten minutes left.
+I have a sore throat.
+I'm still sad about it.
+I'm between two meetings.
+My battery is at 5 %.
+My battery is low.
+My head is spinning.
+My printer jams after two pages.
+My wife is at the dentist.
+My son is asleep.
+My flight is on Friday.
+Our meeting is at 5.
+Mein Akku ist leer.
+Mein Zug ist verspätet.
+Ich bin müde.
+Ich öffne die Datei und bekomme einen Fehler.
+Mon train est en retard.
 """.splitlines()
 
 
