@@ -11,6 +11,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Final, NamedTuple
 
+from agent_memory.text.made_up import (
+    is_made_up_in_pair,
+    is_made_up_key,
+    is_made_up_password,
+    is_placeholder,
+)
+
 
 class Format(NamedTuple):
     """One kind of secret. It contains one of ``hints``, and ``pattern`` matches all of it.
@@ -166,7 +173,7 @@ def may_hold_secrets(text: str, *others: object) -> bool:
         return True
     folded = whole.lower()
     names = _SHORTEST_ASCII_NAMES if folded.isascii() else _SHORTEST_NAMES
-    return "curl" in folded or any(map(folded.__contains__, names))
+    return "curl" in folded or any(map(folded.__contains__, (*names, *_LOGINS)))
 
 
 def mask_secrets(text: str) -> str:
@@ -248,7 +255,7 @@ def _of_format(number: int, text: str, *, any_case: bool) -> Iterator[SecretSpan
         if needed is not None and needed.search(match[0]) is None:
             continue
         group = match.lastindex or 0
-        if not group or match.lastgroup is not None or not _is_placeholder(match[group]):
+        if not group or match.lastgroup is not None or not is_placeholder(match[group]):
             yield SecretSpan(*match.span(group), form.kind)
 
 
@@ -275,6 +282,8 @@ _SHORTEST_NAMES: Final = tuple(
 )
 """If none of these occurs, none of the others does."""
 _SHORTEST_ASCII_NAMES: Final = tuple(filter(str.isascii, _SHORTEST_NAMES))
+_LOGINS: Final = ("login", "log-in", "credential", "zugangsdaten", "identifiants")
+"""These name a user and a password on one line."""
 _HEAD: Final = 40
 """Characters before a name that show what it names."""
 
@@ -362,6 +371,16 @@ def _unquoted_value() -> re.Pattern[str]:
 
 
 @cache
+def _login() -> re.Pattern[str]:
+    """Compile a user and a password, as in ``Login: ann / …``; the group is the password."""
+    return re.compile(
+        rf"(?:{'|'.join(_LOGINS)})s?{_WHOSE}(?:\s?[:=]|\s{_IS})\s{{1,3}}[^\s/|]{{1,80}}"
+        r"\s[/|]\s([^\s\"'`;]{6,400})",
+        re.IGNORECASE,
+    )
+
+
+@cache
 def _curl_user() -> re.Pattern[str]:
     return re.compile(r"\s(?:-u|--user)[\s=][\"']?[^\s:'\"]{1,80}:")
 
@@ -375,6 +394,11 @@ def _by_name(text: str) -> list[SecretSpan]:
         spans += _after(text, folded, _any_name().finditer(folded))
     if "curl" in folded:
         spans += _after(text, folded, _curl_user().finditer(text))
+    if any(map(folded.__contains__, _LOGINS)):
+        for pair in _login().finditer(text):
+            value = _unquoted(pair[1])
+            if is_made_up_in_pair(value):
+                spans.append(SecretSpan(pair.start(1), pair.start(1) + len(value), _PASSWORD))
     return spans
 
 
@@ -470,28 +494,6 @@ def _unquoted(value: str) -> str:
     return value.rstrip(".,:)]}>\\")
 
 
-# What looks made up -------------------------------------------------------------------------
-# Texts: they are compiled when a telling name is first seen.
-
-_PLACEHOLDER: Final = (
-    r"(?i)^[<${%(\[]|^(.)\1*$|example|placeholder|change.?me|^your|your[_-]|redact|masked|dummy"
-    r"|insert|todo|%[a-z]\b|xxx|\*\*\*|\.\.\.|…|environ|getenv|process\.env|^1password|^(?:passw(?:or)?d"
-    r"|pass|pwd?|secret|token|test|user|none|null|true|false|undefined|required|optional|string"
-    r"|hidden|unknown|empty|missing|invalid|incorrect|wrong)\d{0,3}$"
-    r"|^(?:[a-z]{1,20}[_-]){1,5}password\d{0,3}$"
-)
-# Names, paths, addresses, calls, dates, amounts, algorithms.
-_ORDINARY: Final = (
-    r"(?i)^[~.]{0,2}/|://|^[a-z_]\w*(?:\.[a-z_]\w*)*\(|^[a-z_]\w*(?:\.[a-z_]\w*)+$|^\d{4}-\d\d-\d\d"
-    r"|^\d+(?:\.\d+)?-?(?:h|s|ms|min|d|x|st|nd|rd|th|kb|mb|gb|[a-z]+s)$|^(?:mem|session)-"
-    r"|^(?:sha-?\d|md5|argon2|pbkdf2|aes-?\d|rsa-?\d|base\d\d|oauth\d|utf-?\d|ed25519|[hre]s\d{3}"
-    r"|x\.?509|v\d+(?:\.\d+)*$)"
-)
-_SYMBOL: Final = r"[!@#$%^&*+?~|]"
-_KEY_TEXT: Final = r"[A-Za-z0-9_./+=~:%-]{16,}"
-_PARTS: Final = r"[^A-Za-z0-9]+"
-
-
 def kind_of(name: str, value: str) -> str | None:
     """Return the kind of secret of a named value in data, or ``None`` if it is not one."""
     folded = _folded(name[-2 * _HEAD :])
@@ -508,43 +510,3 @@ def _kind_of(value: str, *, is_password: bool) -> str | None:
     if is_password:
         return _PASSWORD if is_made_up_password(value) else None
     return _KEY if is_made_up_key(value) else None
-
-
-def is_made_up_password(value: str) -> bool:
-    """Return whether the value of something called a password looks like one, not like a word."""
-    if len(value) < 6 or " " in value or _is_ordinary(value):
-        return False
-    if value.isdigit():
-        return True
-    unexcited = value.rstrip("!?")
-    has_letter = any(map(str.isalpha, unexcited))
-    has_symbol = re.search(_SYMBOL, unexcited) is not None
-    return has_letter and (has_symbol or not _is_wordy(value))
-
-
-def is_made_up_key(value: str) -> bool:
-    """Return whether the value of something called a key looks like one."""
-    if _is_ordinary(value):
-        return False
-    if re.fullmatch(_KEY_TEXT, value):
-        return len(set(value)) >= 8 and not _is_wordy(value)
-    return len(value) >= 10 and is_made_up_password(value) and re.search(_SYMBOL, value) is not None
-
-
-def _is_ordinary(value: str) -> bool:
-    head = value[:200]
-    return _is_placeholder(head) or re.search(_ORDINARY, head) is not None
-
-
-def _is_placeholder(value: str) -> bool:
-    return _placeholder().search(value) is not None
-
-
-@cache
-def _placeholder() -> re.Pattern[str]:
-    return re.compile(_PLACEHOLDER)
-
-
-def _is_wordy(value: str) -> bool:
-    """Return whether a value is words and numbers and signs: none has letters and digits."""
-    return all(part.isalpha() or part.isdigit() or not part for part in re.split(_PARTS, value))

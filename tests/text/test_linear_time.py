@@ -64,7 +64,7 @@ TEXT = "agent_memory.text."
 RULES = "agent_memory.extraction.rules."
 CAPTURE = "agent_memory.integrations.capture."
 READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
-    "secrets": ((f"{TEXT}secrets",), find_secrets),
+    "secrets": ((f"{TEXT}secrets", f"{TEXT}made_up"), find_secrets),
     "secrets of tags": ((f"{TEXT}secrets",), partial(find_secrets, any_case=True)),
     "dates": ((f"{TEXT}dates",), lambda text: date_spans(text, date(2026, 1, 30))),
     "sentences": ((f"{TEXT}sentences",), sentences),
@@ -112,7 +112,7 @@ READERS: dict[str, tuple[tuple[str, ...], Callable[[str], object]]] = {
 FOUND_BY_HAND = {
     "secrets": [
         *("sk-", "sk-ant-", "sk-proj-", "-eyJ", "glpat-", "LTAI-", "-----BEGIN PRIVATE KEY-----"),
-        *("token=", "AccessKey=", "password: '", "://a:", "SG-"),
+        *("token=", "AccessKey=", "password: '", "://a:", "SG-", "login: a / ", "login for a "),
     ],
     "duplicates": ["\u2026"],
     "program output": ["\n", "npm ERR! a\n\n", "@@ -1 +1 @@\n-", "diff --git a b\n+"],

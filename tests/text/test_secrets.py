@@ -105,6 +105,13 @@ def test_what_is_masked_says_what_it_was() -> None:
 
 
 @pytest.mark.parametrize(
+    "label", ["Login: ann / ", "login for the router = ann | ", "Zugangsdaten: Ann / "]
+)
+def test_what_follows_a_user_is_a_password(label: str) -> None:
+    assert mask_secrets(f"{label}{WORD}. Ask") == f"{label}[masked: password]. Ask"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "password: correct horse battery",
@@ -120,6 +127,14 @@ def test_what_is_masked_says_what_it_was() -> None:
         "processorArchitecture='*' publicKeyToken='1fc8b3b9a1e18e3b'",
         '"AWS::IAM::AccessKey": "72c2d9dd90025459"',
         '"arn:aws:secretsmanager:*:*:secret:rds-db-credentials/*"',
+        "Login: Google / Apple",
+        "Login: OAuth2 / OIDC",
+        "Login: Chrome120 / Firefox119",
+        "Login: ann@a.example / bob@b.example",
+        "Login: GET /login2 / 200",
+        "Login: https://a.example/b1 / v2",
+        "Login: 10:30 / 11:45pm",
+        "Credentials: IAM / STS",
     ],
 )
 def test_what_is_a_word_a_name_or_an_example_is_no_secret(text: str) -> None:
