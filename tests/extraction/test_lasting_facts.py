@@ -38,6 +38,7 @@ im lactose intolerant
 I also give piano lessons.
 I repair violins for a living.
 We run everything on Debian.
+Decision: we go with SQLite instead of Postgres.
 I've been a welder for twenty years.
 My grandmother raised me.
 My ex-wife lives in Denver.

@@ -148,8 +148,8 @@ _LASTING_VERB: Final = (
     r"(?! (?:\w+ )?(?:test|script|command|query|job|build|program|scan|check|function)\b)"
     r"|(?:take|takes) (?:\d|an? (?:pill|tablet)|[a-z]+(?: for| every| before| daily))"
     r"|(?:get|wake)s? up|reports? to|codes? in|writes? for|keeps?(?! \w+ing\b)|looks? after"
-    r"|(?:go|goes) (?:by|to (?:bed|church|mosque|synagogue|temple|therapy|school|university|college"
-    r"|(?:the|a) (?:gym|pool|market)|(?-i:[A-Z])\w*))"
+    r"|(?:go|goes) (?:by|with|to (?:bed|church|mosque|synagogue|temple|therapy|school|university"
+    r"|college|(?:the|a) (?:gym|pool|market)|(?-i:[A-Z])\w*))"
     r"|needs? (?:glasses|insulin|a wheelchair|hearing aids))"
 )
 """What is done for years: home, work, tastes, food, skills, things in use, health, faith, kin."""
