@@ -265,7 +265,7 @@ class Store:
 
     def backend(self) -> StorageBackend:
         """Return how memories are searched: by keyword, or by meaning too."""
-        return StorageBackend.FILE if self.vectors.state().active is None else StorageBackend.VECTOR
+        return StorageBackend.FILE if self.vectors.active() is None else StorageBackend.VECTOR
 
     def on_promoted(self, callback: Callable[[Promoted], object]) -> None:
         """Register a function to be called, from any thread, with memories promoted by use."""
@@ -404,7 +404,7 @@ class Store:
 
         ``count`` is their number, if it is known.
         """
-        if self.vectors.state().active is not None:
+        if self.vectors.active() is not None:
             return False
         if count is not None:
             return count >= threshold

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from agent_memory.models.agent import MigrationInfo
 from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, QueuedMemory
-from agent_memory.storage.cells import centres_of
+from agent_memory.storage.cells import CellSample, centres_of
 from agent_memory.storage.engine import Engine
 from agent_memory.storage.filters import NOT_ARCHIVED
 from agent_memory.storage.quantization import Quantized
@@ -41,11 +41,6 @@ class VectorState(NamedTuple):
     is_behind: bool
     lacks_index: bool
     is_unsorted: bool
-
-    @property
-    def serving(self) -> EmbeddingModel | None:
-        """Return the model whose vectors take memories off the queue."""
-        return self.active or self.building
 
 
 class VectorService:
@@ -79,6 +74,18 @@ class VectorService:
         )
         return VectorState(active, building, is_behind, lacks_index, is_unsorted)
 
+    def active(self) -> EmbeddingModel | None:
+        """Return the model that searches use."""
+        return next((model for model in self._models() if model.state == "active"), None)
+
+    def _models(self) -> list[EmbeddingModel]:
+        """Return the active model and the one being built, those that exist.
+
+        The vectors of the first take memories off the queue.
+        """
+        by_state = {model.state: model for model in self._engine.embeddings.models()}
+        return [by_state[state] for state in ("active", "building") if state in by_state]
+
     def missing(self, model_id: int, *, after: int, limit: int) -> list[PendingText]:
         """Return memories that have no vector of a model, starting after a row."""
         return self._engine.embeddings.texts_without_vector(model_id, after=after, limit=limit)
@@ -110,20 +117,19 @@ class VectorService:
         raises ``StorageLocked`` instead of waiting for another process that writes.
         """
         pending: list[PendingText] = []
-        after = 0
-        self.restore_indexes(patient=patient)
+        after, size = 0, limit or _CHUNK
         while limit is None or len(pending) < limit:
             with self._writing(patient=patient):
-                state = self._state()
-                rows = self._engine.embeddings.queued_memories(after=after, limit=_CHUNK)
-                pending += self._drain(rows, state)
-            if len(rows) < _CHUNK:
+                rows = self._engine.embeddings.queued_memories(after=after, limit=size)
+                pending += self._drain(rows, self._models())
+            if len(rows) < size:
                 break
-            after = page_end(rows[-1].row_id, after=after)
+            after, size = page_end(rows[-1].row_id, after=after), _CHUNK
         return pending[:limit]
 
-    def _drain(self, rows: Sequence[QueuedMemory], state: VectorState) -> list[PendingText]:
-        models = [model for model in (state.active, state.building) if model]
+    def _drain(
+        self, rows: Sequence[QueuedMemory], models: Sequence[EmbeddingModel]
+    ) -> list[PendingText]:
         done: list[int] = []
         pending: list[PendingText] = []
         for row in rows:
@@ -146,7 +152,8 @@ class VectorService:
                 done.append(row.row_id)
             elif not row.is_refused:
                 pending.append(text)
-        self._engine.embeddings.dequeue(done)
+        if done:
+            self._engine.embeddings.dequeue(done)
         return pending
 
     def _follow(self, model: EmbeddingModel, pending: PendingText, *, archived: bool) -> bool:
@@ -173,7 +180,9 @@ class VectorService:
         with self._writing(durable=False, patient=patient):
             for model in self._without_index():
                 self._engine.vectors.begin(model)
-        self._make_cells(patient=patient)
+        with self._engine.read():
+            due = self._cells_due()
+        self._make_cells(due, patient=patient)
         is_left = True
         while is_left:
             with self._writing(durable=False, patient=patient):
@@ -190,33 +199,42 @@ class VectorService:
     def finish_index(self) -> None:
         """Build the indexes that are missing, and sort all their codes."""
         self.restore_indexes()
-        while self.sort_index(_CHUNK):
+        while self.sort_index(_CHUNK).is_unsorted:
             pass
 
-    def sort_index(self, changed: int = 0, *, patient: bool = True) -> bool:
-        """Move codes to the cells that they belong in, and return whether any are left.
+    def sort_index(self, changed: int = 0, *, patient: bool = True) -> VectorState:
+        """Build missing indexes, or move codes to their cells; return the state afterwards.
 
         Four are moved for each that was ``changed``, so that all are done long before the next
         time. New cells are made when the number of vectors has doubled. For a million that takes
         seconds, in which nobody waits: the file is not locked.
         """
-        self._make_cells(patient=patient)
-        if not self.state().is_unsorted:
-            return False
+        with self._engine.read():
+            state, due = self._state(), self._cells_due()
+        if state.lacks_index:
+            self.restore_indexes(patient=patient)
+            return self.state()
+        self._make_cells(due, patient=patient)
+        if not (due or state.is_unsorted):
+            return state
         with self._writing(durable=False, patient=patient):
             for model in self._engine.embeddings.models():
                 self._engine.vectors.sort(model, max(_SORTED_AT_ONCE, 4 * changed))
-            return self._state().is_unsorted
+            return self._state()
 
-    def _make_cells(self, *, patient: bool) -> None:
-        with self._engine.read():
-            models = self._engine.embeddings.models()
-            due = [(model, self._engine.vectors.cells_due(model)) for model in models]
+    def _cells_due(self) -> list[tuple[EmbeddingModel, CellSample]]:
+        """Return the models whose indexes have outgrown their cells, with samples for new ones."""
+        models = self._engine.embeddings.models()
+        samples = [(model, self._engine.vectors.cells_due(model)) for model in models]
+        return [(model, sample) for model, sample in samples if sample is not None]
+
+    def _make_cells(
+        self, due: Sequence[tuple[EmbeddingModel, CellSample]], *, patient: bool
+    ) -> None:
         for model, sample in due:
-            if sample is not None:
-                centres = centres_of(sample.codes, sample.cells)
-                with self._writing(durable=False, patient=patient):
-                    self._engine.vectors.make_cells(model, centres, vectors=sample.vectors)
+            centres = centres_of(sample.codes, sample.cells)
+            with self._writing(durable=False, patient=patient):
+                self._engine.vectors.make_cells(model, centres, vectors=sample.vectors)
 
     def put(
         self,
@@ -233,9 +251,8 @@ class VectorService:
         are then made again.
         """
         with self._writing(durable=durable, patient=patient):
-            state = self._state()
-            models = (state.active, state.building)
-            model = next((m for m in models if m and m.model_id == model_id), None)
+            models = self._models()
+            model = next((m for m in models if m.model_id == model_id), None)
             if model is None:
                 return 0
             kept = [
@@ -248,7 +265,7 @@ class VectorService:
             # A memory that was deleted, brought back and archived before the queue was processed is
             # still in it.
             self._engine.vectors.leave(model, sorted(archived))
-            if model is state.serving:
+            if model is models[0]:
                 self._engine.embeddings.dequeue([row_id for row_id, _ in kept])
             self._engine.agent.count_embeddings(len(kept))
             return len(kept)
@@ -278,8 +295,8 @@ class VectorService:
         """
         with self._engine.write():
             self._engine.embeddings.forget_refusals()
-            serving = self._state().serving
-            return 0 if serving is None else self._engine.embeddings.queue_missing(serving.model_id)
+            models = self._models()
+            return self._engine.embeddings.queue_missing(models[0].model_id) if models else 0
 
     # Migrating --------------------------------------------------------------------------------
 
@@ -320,15 +337,16 @@ class VectorService:
         are queued.
         """
         with self._engine.write():
-            state = self._state()
-            self._drain(self._engine.embeddings.queued_memories(after=0, limit=-1), state)
+            models = self._models()
+            self._drain(self._engine.embeddings.queued_memories(after=0, limit=-1), models)
             left = self._engine.embeddings.texts_without_vector(
                 model_id, after=0, limit=len(skipped) + 1
             )
             if any(pending.row_id not in skipped and pending.row_id <= until for pending in left):
                 return False
-            if state.active is not None:
-                self._drop(state.active)
+            for model in models:
+                if model.state == "active":
+                    self._drop(model)
             self._engine.embeddings.activate(model_id)
             self._engine.embeddings.forget_refusals()
             self._engine.embeddings.queue_missing(model_id)

@@ -116,7 +116,7 @@ class EmbeddingService:
 
     def difference(self) -> str | None:
         """Return a note if searches use a different OpenAI model than the configured one."""
-        active = self._vectors.state().active
+        active = self._vectors.active()
         return None if active is None else self._difference(active)
 
     def _difference(self, active: EmbeddingModel) -> str | None:
@@ -161,22 +161,21 @@ class EmbeddingService:
         """
         if (self._spec is None and self._embedder is None) or self._is_resting():
             return
-        state: VectorState | None = None
+        active: EmbeddingModel | None = None
         try:
-            state = self._vectors.state()
-            if state.active is None or not state.is_behind:
+            active = self._vectors.active()
+            if active is None:
                 return
             deadline = time.monotonic() + self._timeout * -(-stored // self._batch_size())
             with self._alone() as is_alone:
                 while is_alone and (left := deadline - time.monotonic()) > 0:
-                    seconds = min(left, self._timeout)
-                    done = any(self._embed_a_batch(state.active, seconds=seconds))
-                    state = self._vectors.state()  # another process may have changed the model
-                    if not (done and state.is_behind) or state.active is None:
+                    *done, state = self._embed_a_batch(active, seconds=min(left, self._timeout))
+                    active = state.active
+                    if not (any(done) and state.is_behind) or active is None:
                         return
         except (EmbeddingError, ConfigurationError, StorageError) as error:
             # A memory that was closed meanwhile, or is busy, may have no vectors at all.
-            if state is not None or self._embedder is not None:
+            if active is not None or self._embedder is not None:
                 logger().warning("embedding postponed: %s", error)
 
     def catch_up(self, *, progress: Callable[[int, int], None] | None = None) -> int:
@@ -186,16 +185,16 @@ class EmbeddingService:
         until then is kept.
         """
         self._resting_until = 0.0
-        active = self._vectors.state().active
+        active = self._vectors.active()
         if active is None:
             return 0
         self._vectors.queue_missing()
         done = refused = 0
-        while active is not None and any(batch := self._embed_a_batch(active, seconds=None)):
+        while active is not None and any((batch := self._embed_a_batch(active, seconds=None))[:2]):
             done, refused = done + batch[0], refused + batch[1]
             if progress is not None:
                 progress(done, done + self._vectors.count_pending())
-            active = self._vectors.state().active  # another process may have changed the model
+            active = batch[2].active
         self._vectors.finish_index()
         if refused:
             raise EmbeddingError(
@@ -220,15 +219,15 @@ class EmbeddingService:
 
     def _embed_a_batch(
         self, model: EmbeddingModel, *, seconds: float | None, patient: bool = True
-    ) -> tuple[int, int]:
+    ) -> tuple[int, int, VectorState]:
         """Bring the embeddings up to date, and embed a batch of pending memories.
 
-        Returns how many were embedded, and how many the embedder refused.
+        Returns how many were embedded, how many the embedder refused, and the state afterwards:
+        meanwhile another process may have changed the model.
         """
         pending = self._vectors.drain_queue(self._batch_size(), patient=patient)
         if not pending:
-            self._vectors.sort_index(patient=patient)
-            return 0, 0
+            return 0, 0, self._vectors.sort_index(patient=patient)
         embedder = self._embedder_of(model, seconds=seconds)
         # No more than one request: if the timeout cuts it off, nothing of it is kept.
         batch = pending[: embedder.batch_size]
@@ -237,8 +236,8 @@ class EmbeddingService:
             _refuse_other_size(len(vector.data), model)
         self._vectors.refuse(refused)
         self._vectors.put(model.model_id, pairs, durable=len(pairs) > _FEW, patient=patient)
-        self._vectors.sort_index(len(pairs), patient=patient)
-        return len(pairs), len(refused)
+        state = self._vectors.sort_index(len(pairs), patient=patient)
+        return len(pairs), len(refused), state
 
     def embedder_for_migration(self, spec: EmbedderSpec) -> CheckedEmbedder:
         """Return the embedder to migrate to. Raises ``ConfigurationError`` without one.

@@ -55,8 +55,8 @@ from agent_memory.storage.sqlite.tables.agent import AgentTable
 from agent_memory.storage.sqlite.tables.embeddings import EmbeddingTable
 from agent_memory.storage.sqlite.tables.erasure import ErasureQueries
 from agent_memory.storage.sqlite.tables.memories import MemoryTable
-from agent_memory.storage.sqlite.tables.vector_cells import Build
-from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, CodeTables, Kind
+from agent_memory.storage.sqlite.tables.vector_cells import Build, Kind
+from agent_memory.storage.sqlite.tables.vector_codes import CodeTable, CodeTables
 from agent_memory.storage.vector_samples import Middles, cell_sample, spread_sample
 from agent_memory.text.counts import counted
 
@@ -182,7 +182,7 @@ class VectorIndex(Table):
     def is_missing(self, model: EmbeddingModel) -> bool:
         if self._db.read_only:
             return False
-        kind = self._tables.kind_of(model.model_id) if model.is_indexed else None
+        kind = self._tables.of(model.model_id).kind if model.is_indexed else None
         if kind == "vec0":
             # Without sqlite-vec it is left for those who have it, as long as nothing is written.
             return self._agent.vector_index() == "table"
@@ -193,8 +193,10 @@ class VectorIndex(Table):
         return "table" if wants_table else "vec0"
 
     def _usable_table(self, model: EmbeddingModel) -> CodeTable | None:
-        """Return the table of codes that follows the memories, if it can be read here."""
-        kind = self._tables.kind_of(model.model_id) if model.is_indexed else None
+        """Return the table of codes that follows the memories, if it can be used here."""
+        return self._table(self._tables.of(model.model_id).kind) if model.is_indexed else None
+
+    def _table(self, kind: Kind | None) -> CodeTable | None:
         if kind is None or (kind == "vec0" and not self._db.load_vectors()):
             return None
         return self._tables.kinds[kind]
@@ -206,8 +208,8 @@ class VectorIndex(Table):
         cells.
         """
         kind = self._kind_to_build()
-        build = self._tables.build_of(model.model_id)
-        if build is not None and build[0] == kind:
+        build = self._tables.of(model.model_id).build
+        if build is not None and build.kind == kind:
             return
         if self._usable_table(model) is None:
             self.drop(model)
@@ -217,7 +219,8 @@ class VectorIndex(Table):
 
     def build(self, model: EmbeddingModel, limit: int) -> bool:
         self.begin(model)  # in case another program deleted what was begun
-        kind, last = self._tables.build_of(model.model_id) or (self._kind_to_build(), BEFORE_ALL)
+        build = self._tables.of(model.model_id).build
+        kind, last = build or Build(self._kind_to_build(), BEFORE_ALL)
         rows = self._embeddings.to_index(model, after=last, limit=limit)
         self._put([self._tables.kinds[kind]], model, coded(rows))
         if len(rows) == limit:
@@ -232,7 +235,7 @@ class VectorIndex(Table):
         return False
 
     def enter(self, model: EmbeddingModel, entries: Sequence[tuple[int, bytes]]) -> None:
-        if tables := self._tables_to_follow(model):
+        if entries and (tables := self._tables_to_follow(model)):
             self._put(tables, model, coded(entries))
 
     def _put(
@@ -253,7 +256,9 @@ class VectorIndex(Table):
 
     def _table_to_sort(self, model: EmbeddingModel) -> CodeTable | None:
         """Return the only table that uses the cells; while there are two, the cells stay."""
-        usable, building = self._usable_table(model), self._table_being_built(model)
+        kind, build = self._tables.of(model.model_id)
+        usable = self._table(kind if model.is_indexed else None)
+        building = self._table(build and build.kind)
         return None if usable and building else usable or building
 
     def sort(self, model: EmbeddingModel, limit: int) -> None:
@@ -281,10 +286,9 @@ class VectorIndex(Table):
             return
         if 2 * self._tables.cells.made_of(model.model_id) <= vectors:  # else someone was faster
             self._replace_cells(model, centres, vectors=vectors)
-            build = self._tables.build_of(model.model_id)
-            if (
-                build is not None and build[1] == BEFORE_ALL
-            ):  # all codes are still to be put into the new cells
+            build = self._tables.of(model.model_id).build
+            if build is not None and build.last_row_id == BEFORE_ALL:
+                # All codes are still to be put into the new cells.
                 self._tables.cells.remove(model.model_id, UNSORTED)
 
     def _replace_cells(
@@ -295,24 +299,19 @@ class VectorIndex(Table):
         self._tables.cells.replace(model.model_id, codes, made_of=vectors)
 
     def leave(self, model: EmbeddingModel, row_ids: Sequence[int]) -> None:
-        for table in self._tables_to_follow(model):
+        for table in self._tables_to_follow(model) if row_ids else []:
             table.remove(model.model_id, row_ids)
 
     def _tables_to_follow(self, model: EmbeddingModel) -> list[CodeTable]:
         """Return the tables of codes; if one cannot follow, record that it must be rebuilt."""
-        usable, building = self._usable_table(model), self._table_being_built(model)
+        kind, build = self._tables.of(model.model_id)
+        usable = self._table(kind if model.is_indexed else None)
+        building = self._table(build and build.kind)
         if usable is None and model.is_indexed:
             self._embeddings.set_indexed(model.model_id, is_indexed=False)
-        if building is None and self._tables.build_of(model.model_id) is not None:
+        if building is None and build is not None:
             self._tables.cells.end_build(model.model_id)
         return [table for table in (usable, building) if table is not None]
-
-    def _table_being_built(self, model: EmbeddingModel) -> CodeTable | None:
-        """Return the table that is being built, if it can be written here."""
-        build = self._tables.build_of(model.model_id)
-        if build is None or (build[0] == "vec0" and not self._db.load_vectors()):
-            return None
-        return self._tables.kinds[build[0]]
 
     def drop(self, model: EmbeddingModel) -> None:
         """Drop the index of a model.
@@ -385,7 +384,7 @@ class VectorIndex(Table):
         ]
         if not model.is_indexed:
             return problems
-        kind = self._tables.kind_of(model.model_id)
+        kind = self._tables.of(model.model_id).kind
         if kind == "vec0" and not self._db.load_vectors():
             return problems
         name = self._tables.kinds[kind or self._kind_to_build()].name(model.model_id)
@@ -436,8 +435,8 @@ class VectorIndex(Table):
         """Return the code tables of no model, or beside the one in use, with their kinds."""
         in_use: set[str] = set()
         for model_id in [model.model_id for model in models]:
-            kind, build = self._tables.kind_of(model_id), self._tables.build_of(model_id)
-            for used in ([kind] if kind else []) + ([build[0]] if build else []):
+            kind, build = self._tables.of(model_id)
+            for used in ([kind] if kind else []) + ([build.kind] if build else []):
                 in_use |= {
                     self._tables.kinds[used].name(model_id),
                     self._tables.cells.name(model_id),

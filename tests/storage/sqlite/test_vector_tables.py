@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import apsw
 import numpy as np
 import pytest
 from conftest import TESTS, Ran, Visitor
@@ -18,6 +19,7 @@ from embedding_server import DIMENSIONS, WordEmbedder
 from agent_memory import AgentMemory, ValidationError
 from agent_memory.storage.code_search import EXACT_UP_TO
 from agent_memory.storage.sqlite.connection import Database
+from agent_memory.storage.sqlite.engine import SQLiteEngine
 from agent_memory.storage.sqlite.tables.plain_codes import PlainCodes
 from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
 
@@ -250,6 +252,47 @@ def test_where_sqlite_vec_is_not_a_store_is_searched_by_the_table_and_later_by_v
         assert memory.search("lantern", 1)[0].memory.id == "lantern"
         assert index_tables(memory.path) == ["embedding_index_1"]
         assert memory.check().problems == []
+
+
+def connection_of(memory: AgentMemory) -> apsw.Connection:
+    engine = memory._store._engine
+    assert isinstance(engine, SQLiteEngine)
+    return engine.database._connected()
+
+
+def executed(memory: AgentMemory, verb: Callable[[], object]) -> list[str]:
+    """Return the statements that a verb executes."""
+    connection = connection_of(memory)
+    statements: list[str] = []
+
+    def trace(_: object, sql: str, _values: object) -> bool:
+        statements.append(sql)
+        return True
+
+    connection.exec_trace = trace
+    verb()
+    connection.exec_trace = None
+    return statements
+
+
+def test_a_store_reads_what_tables_an_index_has_no_oftener_than_needed(
+    root: Path,
+) -> None:
+    make(root, 20)
+    with opened(root) as memory:
+        memory.store("item20 red")
+        statements = executed(memory, lambda: memory.store("item21 green"))
+        tables = [sql for sql in statements if "FROM sqlite_schema" in sql]
+        assert len(tables) == 2
+        assert len(statements) <= 60
+
+
+def test_a_list_that_is_stored_is_taken_off_the_queue_in_one_pass(root: Path) -> None:
+    make(root, 20)
+    with opened(root) as memory:
+        items = [{"content": f"item{number} red"} for number in range(20, 320)]
+        statements = executed(memory, lambda: memory.store_many(items))
+        assert sum("DELETE FROM embeddings" in sql for sql in statements) == len(items)
 
 
 def test_what_changes_while_the_index_is_missing_is_in_the_one_that_is_built(root: Path) -> None:

@@ -9,11 +9,13 @@ a cell, describes an index that is being built: its kind as the centre, and its 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from agent_memory.storage.code_search import UNSORTED, Cell
 from agent_memory.storage.quantization import as_number
 from agent_memory.storage.sqlite.tables import Table
+
+Kind = Literal["vec0", "table"]
 
 _BUILD: Final = -1
 
@@ -21,7 +23,7 @@ _BUILD: Final = -1
 class Build(NamedTuple):
     """The progress of an index being built: the ``kind`` of table, and the last row in it."""
 
-    kind: str
+    kind: Kind
     last_row_id: int
 
 

@@ -8,15 +8,13 @@ Either can be dropped and rebuilt at any time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, Literal, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from agent_memory.storage.sqlite.connection import Database
 from agent_memory.storage.sqlite.tables import Table
 from agent_memory.storage.sqlite.tables.plain_codes import PlainCodes
 from agent_memory.storage.sqlite.tables.vec0_codes import Vec0Codes
-from agent_memory.storage.sqlite.tables.vector_cells import Build, CellTable
-
-Kind = Literal["vec0", "table"]
+from agent_memory.storage.sqlite.tables.vector_cells import Build, CellTable, Kind
 
 _SELECT: Final = "SELECT name, sql FROM sqlite_schema WHERE type = 'table' AND name"
 
@@ -68,6 +66,13 @@ class CodeTable(Protocol):
         """Return the whole content of a model's table: cells and codes by row."""
 
 
+class IndexTables(NamedTuple):
+    """The tables of a model's index: the kind of the complete one, and the one that is built."""
+
+    kind: Kind | None
+    build: Build | None
+
+
 class CodeTables(Table):
     """The index tables of a file, of both kinds."""
 
@@ -81,41 +86,36 @@ class CodeTables(Table):
         }
         self.cells = CellTable(database)
 
-    def kind_of(self, model_id: int) -> Kind | None:
-        """Return the kind of table that holds a model's index, or ``None`` if it has no index.
+    def of(self, model_id: int) -> IndexTables:
+        """Return which tables a model has: read once for each snapshot of a read.
 
-        Without the table of its cells there is none. One that is being built does not count yet.
+        Without the table of its cells it has none.
         """
-        kinds, build = self._state(model_id)
-        return next((kind for kind in kinds if build is None or kind != build.kind), None)
+        return self._db.once(("index tables", model_id), lambda: self._read(model_id))
 
-    def build_of(self, model_id: int) -> tuple[Kind, int] | None:
-        """Return the kind of table that is being built, and the last row in it."""
-        kinds, build = self._state(model_id)
-        return next(
-            ((kind, build.last_row_id) for kind in kinds if build and kind == build.kind), None
-        )
-
-    def older_of(self, model_id: int) -> str | None:
-        """Return the table of an earlier version, if it is all that a model has of an index."""
-        kinds, _ = self._state(model_id)
-        names = {table.name(model_id): table for table in self.kinds.values()}
-        rows = [] if kinds else self._db.rows(f"{_SELECT} IN (?, ?)", tuple(names))
-        return next((name for name, sql in rows if _is_older(names[name], str(sql))), None)
-
-    def _state(self, model_id: int) -> tuple[list[Kind], Build | None]:
-        """Return the kinds of a model's tables, and the progress of the one being built."""
+    def _read(self, model_id: int) -> IndexTables:
         cells = self.cells.name(model_id)
         names = [cells, *(table.name(model_id) for table in self.kinds.values())]
         sql_by_name: dict[str, str] = dict(self._db.rows(f"{_SELECT} IN (?, ?, ?)", names))
         if not self.cells.is_own(cells, str(sql_by_name.get(cells))):
-            return [], None
+            return IndexTables(None, None)
         kinds = [
             kind
             for kind, table in self.kinds.items()
             if table.is_own(str(sql_by_name.get(table.name(model_id))))
         ]
-        return kinds, self.cells.build(model_id)
+        build = self.cells.build(model_id)
+        begun = None if build is None else build.kind
+        return IndexTables(
+            next((kind for kind in kinds if kind != begun), None),
+            build if begun in kinds else None,
+        )
+
+    def older_of(self, model_id: int) -> str | None:
+        """Return the table of an earlier version, if it is all that a model has of an index."""
+        names = {table.name(model_id): table for table in self.kinds.values()}
+        rows = [] if any(self.of(model_id)) else self._db.rows(f"{_SELECT} IN (?, ?)", tuple(names))
+        return next((name for name, sql in rows if _is_older(names[name], str(sql))), None)
 
     def names(self) -> dict[str, Kind]:
         """Return the names of the file's index tables, of any model, and their kinds.
