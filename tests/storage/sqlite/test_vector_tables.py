@@ -295,6 +295,19 @@ def test_a_list_that_is_stored_is_taken_off_the_queue_in_one_pass(root: Path) ->
         assert sum("DELETE FROM embeddings" in sql for sql in statements) == len(items)
 
 
+def test_by_turns_a_store_and_a_search_prepare_no_statement_again(root: Path) -> None:
+    make(root, 20)
+    with opened(root) as memory:
+        connection = connection_of(memory)
+        for number in range(20, 24):
+            before = connection.cache_stats()
+            memory.store(f"item{number} red")
+            memory.search("fast train", 5)
+        after = connection.cache_stats()
+        # Pragmas are not kept, and a search has statements of its own.
+        assert after["misses"] - before["misses"] < 20
+
+
 def test_what_changes_while_the_index_is_missing_is_in_the_one_that_is_built(root: Path) -> None:
     make(root, 20)
     with AgentMemory("bob", root=root, embedder=None) as memory:

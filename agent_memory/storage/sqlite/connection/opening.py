@@ -48,6 +48,9 @@ _FORMATS: Final = 18
 """Offset of the header's format numbers, for reading and for writing: of a newer format SQLite says
 only that the file cannot be written."""
 _NEWEST_FORMAT: Final = 2
+_STATEMENTS: Final = 250
+"""Executions after which APSW forgets a statement. A store and a search by meaning are 103; with
+APSW's 100 each would prepare again what a store executes, 0.4 ms for the insert alone."""
 _BETWEEN_LOOKS_SECONDS: Final = 0.005
 
 
@@ -159,7 +162,8 @@ def _open(settings: "_Settings") -> tuple[apsw.Connection, Journal]:
     # is opened for writing, or the log that SQLite creates beside it would be left there.
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_NOFOLLOW
     try:
-        return _set_up(apsw.Connection(str(path), flags=flags), settings), settings.journal
+        connection = apsw.Connection(str(path), flags=flags, statementcachesize=_STATEMENTS)
+        return _set_up(connection, settings), settings.journal
     except (apsw.CantOpenError, apsw.ReadOnlyError) as error:
         if not read_only and not os.access(path.parent, os.W_OK):
             raise StorageReadOnly(f"{path} cannot have a log beside it: {_READ_IT}") from error
