@@ -61,6 +61,8 @@ class VectorCache:
 
 
 _MAX_NAME_LENGTH: Final = 200
+_INSTANT: Final = 10_000
+"""Characters that wordllama embeds within 0.1 s, whatever they are."""
 Answer = TypeVar("Answer")
 Embed = Callable[[Sequence[str]], Iterable[Iterable[float]]]
 """A method of an embedder that embeds texts."""
@@ -147,6 +149,10 @@ class CheckedEmbedder:
         """The usage through this object: the embedder's own count, or estimated tokens."""
         usage = self._counted_by_itself()
         return self._counted if usage is None else usage - self._before
+
+    def is_instant(self, texts: Sequence[str]) -> bool:
+        """Return whether it embeds these texts so soon that no time limit is needed."""
+        return self._read("is_instant") is True and sum(map(len, texts)) <= _INSTANT
 
     def load(self) -> None:
         """Load a local model now, if the embedder has one."""

@@ -26,6 +26,8 @@ class WordLlamaEmbedder:
     per process.
     """
 
+    is_instant = True
+
     def __init__(self, dimensions: int = 256) -> None:
         if dimensions not in _SIZES:
             raise ConfigurationError(f"wordllama has 64, 128 or 256 dimensions, not {dimensions!r}")

@@ -5,11 +5,16 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+import threading
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
+from agent_memory import AgentMemory
 from agent_memory.conformance import EmbedderContract
 from agent_memory.embeddings.checked import CheckedEmbedder
 from agent_memory.embeddings.fastembed import FastEmbedEmbedder
@@ -57,6 +62,32 @@ def test_any_text_has_a_vector_that_is_accepted(text: str) -> None:
 def test_the_empty_text_is_near_nothing() -> None:
     rows = WordLlamaEmbedder().embed(["", "which database to use", "fresh bread", "ok", "the"])
     assert abs(rows[1:] @ rows[0]).max() < 0.25
+
+
+class Noting(WordLlamaEmbedder):
+    """Notes the threads in which it embeds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.threads: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Embed texts."""
+        self.threads.append(threading.current_thread().name)
+        return super().embed(texts)
+
+
+def test_what_is_embedded_at_once_needs_no_thread_of_its_own(tmp_path: Path) -> None:
+    embedder, here = Noting(), threading.current_thread().name
+    with AgentMemory("bob", root=tmp_path, embedder=embedder) as memory:
+        memory.store("a lantern")
+        memory.migrate()
+        del embedder.threads[:]
+        memory.store("a short text")
+        memory.search("light")
+        assert embedder.threads == [here, here]
+        memory.store_many({"content": f"{number} {'lantern ' * 500}"} for number in range(5))
+        assert embedder.threads[2:] == ["agent-memory-embedder"]
 
 
 @pytest.mark.parametrize("dimensions", [0, 100, 512, "256"])

@@ -130,7 +130,9 @@ class EmbeddingService:
             return None
         started = time.monotonic()
         embedder = self._embedder_of(model, seconds=self._timeout)
-        left = self._timeout - (time.monotonic() - started)
+        # A thread that can be abandoned takes twice as long to embed a short text.
+        is_instant = embedder.is_instant([query])
+        left = None if is_instant else self._timeout - (time.monotonic() - started)
         (vector,) = self._within(left, lambda: _sized(embedder.embed_queries([query]), model))
         return QueryVector(model, quantize(vector).data)
 
@@ -231,6 +233,8 @@ class EmbeddingService:
         embedder = self._embedder_of(model, seconds=seconds)
         # No more than one request: if the timeout cuts it off, nothing of it is kept.
         batch = pending[: embedder.batch_size]
+        if embedder.is_instant([text.text for text in batch]):
+            seconds = None
         pairs, refused = self._within(seconds, lambda: embed_texts(embedder, batch))
         for _, vector in pairs:
             _refuse_other_size(len(vector.data), model)
