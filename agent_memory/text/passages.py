@@ -7,6 +7,7 @@ after the place, unless more are asked for.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -40,7 +41,7 @@ _MODULE: Final = re.compile(r"(?:\[[\w.:/-]{1,40}\]|[\w./-]{1,30}(?:\[\d+\])?:)\
 _SPEAKER: Final = re.compile(r"(?:<@?[\w.-]{1,30}>|@[\w.-]{1,30}:|[a-z][\w.-]{0,20}:)\s+")
 _BLOCK: Final = re.compile(
     r"(?:[-*+•] +|\d{1,3}[.)] +)(?:\[[ xX]\] +)?|(?:> ?)+|#{2,6} +"
-    r"|[*#=~-]{3,} *|\* [0-9a-f]{7,12} |[0-9a-f]{7,12} (?:\([^)]*\) )?"
+    r"|[#=~-]{3,} *|\*{3,} +|\* [0-9a-f]{7,12} |[0-9a-f]{7,12} (?:\([^)]*\) )?"
 )
 _COMMENT: Final = re.compile(r"(?://+|/\*+|--+|<!--+|;;+|#+|%+|REM\b|\"{3}|'{3})!? *")
 _DONE: Final = re.compile(r"(?:^|\s)\[[xX]\] ")
@@ -49,9 +50,31 @@ _BLOCK_START: Final = re.compile(
 )
 _COMMENT_IN_LINE: Final = re.compile(r"\s(?://|#\s|/\*|<!--)\s*")
 _CAPS_LABEL: Final = re.compile(r"\s*[A-Z]{3,10}[:(]")
-_TAG: Final = re.compile(r"</?[A-Za-z][^<>]{0,300}>")
+_TAG: Final = re.compile(
+    r"</[A-Za-z][^<>]{0,300}>|<[A-Za-z][\w-]*\s[^<>=]{0,100}=[^<>]{0,300}>"
+    r"|<(?:a|abbr|b|big|blockquote|br|center|code|dd|del|details|div|dl|dt|em|font|h[1-6]|hr|i|img"
+    r"|ins|kbd|li|mark|ol|p|pre|q|s|samp|section|small|span|strong|sub|summary|sup|table|tbody|td|th"
+    r"|thead|tr|tt|u|ul|var)\s*/?>"
+    r"|<([A-Za-z][\w.:-]{0,60})>(?=.{0,300}</\1>)|^<[A-Za-z][^<>]{0,300}>(?=\w)",
+    re.IGNORECASE,
+)
+"""Not what stands for something, as in ``List<String>`` and ``feature/<ticket>``."""
 _LINK: Final = re.compile(r"!?\[([^\]\[]{1,300})\]\([^()\s]{1,500}\)")
-_EMPHASIS: Final = re.compile(r"\*\*|__|(?<![\w*])\*(?=\S)|(?<=[^\s*])\*(?![\w*])|`")
+_CODE_SPAN: Final = re.compile(r"`[^`]{1,500}`")
+_EMPHASIS: Final = tuple(
+    re.compile(
+        rf"(?<![\w*/]){mark}(?=[\w\"'(\[<`\u201c\u201e])(?P<inner>[^\n]{{1,{LONGEST_SENTENCE}}}?)"
+        rf"(?<=[\w.,:;!?%)\]>`\"'\u201c\u201d\u2026]){mark}(?![\w*/]|\.\w)"
+    )
+    for mark in (r"\*\*\*", r"\*\*(?!\*)", r"__(?![a-z0-9_]+__)", r"\*(?!\*)")
+)
+"""Pairs around words: not a glob (``src/**/*.kt``), a power (``2**10``) or ``__init__``."""
+_MARK: Final = re.compile(r"`|^(?:\*\*|__)(?=[A-Z])|(?<=[.:!?])(?:\*\*|__)$")
+"""The mark of code, and one of a pair of emphasis whose other one is in another sentence."""
+_BEFORE: Final = re.compile(r"(?:[#*>/|-]*\s)*")
+_CLOSERS: Final = (" */", "-->", '"""')
+"""The ends of comments."""
+_AFTER: Final = " \t\n*|#"
 _CODE_LINE: Final = re.compile(
     r"[{};]\s*$|^\s*(?:def|class|import|from|return|const|let|var|func|fn|pub|if|for|while|elif"
     r"|else|try|except|package|void|int|char|export|async|await|raise|assert|case)\b[^.!?]*[:;{(=)]"
@@ -146,7 +169,7 @@ def passage(
     joined, offset = _joined(window, line, start - low, shapes)
     at = start - low - line.begin + offset
     sentence, at = _sentence(joined, at)
-    sentence, at = _plain(sentence, at, end - start)
+    sentence, at = _plain(sentence, at)
     return Passage(
         sentence=sentence,
         at=at,
@@ -358,17 +381,49 @@ def _sentence(text: str, at: int) -> tuple[str, int]:
     return text, at
 
 
-def _plain(sentence: str, at: int, length: int) -> tuple[str, int]:
+def _plain(sentence: str, at: int) -> tuple[str, int]:
     """Take away markup, and keep the place."""
-    parts = sentence[:at], sentence[at : at + length], sentence[at + length :]
-    head, middle, tail = (_without_markup(part) for part in parts)
-    head = head.lstrip(" \t#*>-/|")
-    whole = f"{head}{middle}{tail}"
-    ended = re.sub(r"\s*(?:\*/|-->|\"{3})?[\s*|#]*$", "", whole)
-    return " ".join(ended.split()), len(" ".join(head.split())) + (1 if head[-1:].isspace() else 0)
+    parts = []
+    last = removed = 0
+    for start, end in sorted(_markup(sentence)):
+        if start >= last:
+            parts.append(sentence[last:start])
+            last = end
+            removed += max(0, min(end, at) - start)
+    whole, at = "".join((*parts, sentence[last:])), at - removed
+    if before := _BEFORE.match(whole, 0, at):
+        whole, at = whole[before.end() :], at - before.end()
+    head = whole[:at]
+    place = len(" ".join(head.split())) + (1 if head[-1:].isspace() else 0)
+    return " ".join(_without_end(whole).split()), place
 
 
-def _without_markup(text: str) -> str:
-    text = _LINK.sub(r"\1", text) if "](" in text else text
-    text = _TAG.sub("", text) if "<" in text else text
-    return _EMPHASIS.sub("", text)
+def _without_end(text: str) -> str:
+    """Take away the end of a comment, and marks that stand apart: "C#" keeps its own."""
+    text = text.rstrip()
+    for closer in _CLOSERS:
+        text = text.removesuffix(closer)
+    marks = text[len(text.rstrip(_AFTER)) :]
+    apart = marks.lstrip(_AFTER.strip())
+    return text.removesuffix(apart)
+
+
+def _markup(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the spans of a sentence that are markup and not what is said."""
+    code = [span.span() for span in _CODE_SPAN.finditer(text)]
+    for link in _LINK.finditer(text) if "](" in text else ():
+        yield link.start(), link.start(1)
+        yield link.end(1), link.end()
+    yield from (mark.span() for mark in _MARK.finditer(text))
+    for tag in _TAG.finditer(text) if "<" in text else ():
+        if not _is_inside(tag, code):
+            yield tag.span()
+    for pattern in _EMPHASIS if "*" in text or "__" in text else ():
+        for pair in pattern.finditer(text):
+            if not _is_inside(pair, code):
+                yield pair.start(), pair.start("inner")
+                yield pair.end("inner"), pair.end()
+
+
+def _is_inside(match: re.Match[str], spans: list[tuple[int, int]]) -> bool:
+    return any(start < match.start() < end for start, end in spans)

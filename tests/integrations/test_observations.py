@@ -71,6 +71,37 @@ def test_marks_around_a_sentence_are_not_part_of_it(text: str, content: str) -> 
     assert contents(text) == [content]
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "__init__.py stays empty in the folder of plugins.",
+        "the module is called parkett__core and not parkett_core.",
+        "ktlint reads neither src/**/*.kt nor *.kts files, and all of 2**10 lines.",
+        "the wrapper passes *args and **kwargs on.",
+        "branches are named feature/<ticket>-<topic>.",
+        "handlers return a List<String> or a Map<K, V>.",
+        "the plugin is written in C#",
+        "the lock files are in build/*",
+    ],
+)
+def test_names_globs_and_types_are_no_markup(said: str) -> None:
+    assert contents(f"Remember that {said}", "turn:user") == [said]
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("**Remember** that we *never* deploy on __Mondays__.", "we never deploy on Mondays."),
+        ("**Remember that the door is red.** Bye.", "the door is red."),
+        ("***Important:*** the door is red now.", "the door is red now."),
+        ("<memo>Remember that the door is red.</memo>", "the door is red."),
+        ("Remember that `src/*/a` and `<br>` are **not** read.", "src/*/a and <br> are not read."),
+    ],
+)
+def test_emphasis_and_tags_are_markup_outside_code(text: str, content: str) -> None:
+    assert contents(text, "turn:user") == [content]
+
+
 def test_a_sentence_that_was_wrapped_is_put_together_again() -> None:
     text = (
         "After a long discussion about the two offers that we had, the group\n"
