@@ -13,7 +13,7 @@ from agent_memory.text.capture_words import has_ordering_word
 from agent_memory.text.phrases import pattern
 from agent_memory.text.sentences import sentence_spans
 from agent_memory.text.small_talk import opening_end
-from agent_memory.text.speech_acts import is_asking, is_instruction
+from agent_memory.text.speech_acts import is_asking, is_instruction, is_order
 
 _JUDGED: Final = 1_000
 _READ: Final = 10_000
@@ -26,7 +26,9 @@ _FOR_NOW: Final = pattern(
     r"|right now|at the moment|yet|today|tomorrow|tonight|just (?:this|once|for)|once\W*$"
     r"|this (?:time|once)|(?<!over and over )again|line \d+"
     r"|(?:it|this|these|those|them|here)\b(?!'s best)(?! (?:repo\w*|project|codebase|package)\b)"
-    r"|that(?= (?:file|function|test|one|class|method|branch|line|part|way|is|was|looks|'s)\b|\W*$)"
+    r"|that(?= (?:file|function|test|one|class|method|branch|line|part|way)\b|\W*$)"
+    r"|(?:(?<!\w )|(?<=and )|(?<=but )|(?<=if )|(?<=when )|(?<=sure )|(?<=because ))"
+    r"that(?= (?:is|was|looks)\b)"
     r"|(?:the )?(?:first|second|third|last|other|same|latter|former) (?:one|option|approach|way"
     r"|version|file|function|test|idea|branch|solution)|you(?:'re| are) right)\b"
 )
@@ -98,13 +100,18 @@ _CORRECTED: Final = pattern(
     r"|(?:is|are|was|were|has been|have been) (?:moved|renamed|postponed|pushed|cancelled"
     r"|replaced by"
     r"|deprecated)\b)"
+    r"|^\W*we(?:'ve| have)? (?:switched|migrated|moved) (?:[^\s,;:?]+ ){0,4}?"
+    r"from [^,;?]{2,60}? to \S"
 )
 _CONDITION: Final = pattern(
     r"^\W*(?:whenever|every time|each time|(?:when|before|after|if) you)\b[^,]*,"
 )
+_CLAUSE_END: Final = re.compile(r"[,;:]\s+|\s[-\u2013\u2014]+\s")
 _ABROAD: Final = pattern(
     r"^\W*(?:bitte |s'il te pla\u00eet,? |por favor,? )?(?:"
-    r"[^\W\d_]+e? (?:immer|nie|niemals|stets)\b(?!.*\bich\b)|(?:ab jetzt|k\u00fcnftig|in zukunft)\b"
+    r"[^,;:?]{0,60}\bbitte\b[^,;:?]{0,60}?\b(?:nie|niemals|stets|immer(?! (?:noch|wieder|mehr)))\b"
+    r"|[^\W\d_]+e? (?:immer|nie|niemals|stets)\b(?!.*\bich\b)"
+    r"|(?:ab jetzt|k\u00fcnftig|in zukunft)\b"
     r"|(?:verwende|benutze|nutze|nimm)\b.*\b(?:statt|anstatt|anstelle)\b"
     r"|(?:n'|ne )?[^\W\d_]+(?:e|ez|s) (?:toujours|jamais)\b|(?:d\u00e9sormais|dor\u00e9navant)\b"
     r"|utilisez?\b.*\b(?:au lieu d|plut\u00f4t qu)"
@@ -132,15 +139,31 @@ def standing_orders(text: str) -> Iterator[tuple[int, int]]:
 def holds_from_now_on(sentence: str) -> bool:
     """Return whether a user's sentence is a standing order, a taste or a correction of a fact."""
     head = sentence[:_JUDGED]
-    condition = _CONDITION.match(head)
-    if is_asking(head) or _FOR_NOW.search(condition[0] if condition else head):
+    if is_asking(head):
         return False
-    bare = head[opening_end(head) :].lstrip()
-    return any(map(_is_order, (head, bare))) or any(
-        form.match(text)
-        for form in (_RULE, _TASTE, _CORRECTED, _ABROAD)
-        for text in dict.fromkeys((head, bare))
+    texts = tuple(dict.fromkeys((head, head[opening_end(head) :].lstrip())))
+    if any(map(_is_correction, texts)):
+        return True
+    condition = _CONDITION.match(head)
+    if _FOR_NOW.search(condition[0] if condition else head):
+        return False
+    return any(
+        _is_order(text) or any(form.match(text) for form in (_RULE, _TASTE, _ABROAD))
+        for text in texts
     )
+
+
+def _is_correction(text: str) -> bool:
+    """Return whether a sentence corrects a fact; what follows the fact may speak of now.
+
+    An order after it tells that the fact is about the task: "No, the file is there, open it".
+    """
+    match = _CORRECTED.match(text)
+    if match is None:
+        return False
+    end = _CLAUSE_END.search(text, match.end())
+    is_task = end is not None and is_order(text[end.end() :])
+    return _FOR_NOW.search(text[: end.start() if end and not is_task else None]) is None
 
 
 def _is_order(text: str) -> bool:

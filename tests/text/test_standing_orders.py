@@ -89,6 +89,13 @@ All dates must be ISO 8601.
 Stop writing comments in German.
 The service now runs on port 7000.
 We never deploy on Fridays.
+Correction: seat locks expire after 15 minutes, Ines tried it with customers.
+Actually the deploy is on Thursday, that is what Tobias told me.
+Never edit a migration that was already applied.
+We switched from Redis to Valkey.
+We have migrated the e2e tests from Cypress to Playwright, it took a week.
+Bitte antworte in diesem Projekt immer auf Deutsch.
+Commits bitte immer auf Englisch.
 """.splitlines()
 FOR_NOW = """\
 Use the other branch for now.
@@ -179,6 +186,10 @@ Don't touch it for now.
 The deploy is running now.
 Can you avoid the loop?
 Use my branch for this.
+Actually the class is in another file, move it there.
+Actually the server is down, that is why it fails.
+Don't change the parser because that was right.
+Bitte schau nach, warum die Tests immer noch rot sind.
 I need all the logs from yesterday.
 Not now.
 """.splitlines()
