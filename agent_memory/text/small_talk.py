@@ -41,6 +41,10 @@ SMALL_TALK: Final[dict[str, str]] = {
     good to know, bye, goodbye, good bye, bye bye, bye for now, see you, see ya, see you later,
     see you soon, later, see you tomorrow, talk tomorrow, talk later, talk soon,
     talk to you later, take care, ttyl, cya, have a nice day, have a good day, have a great day,
+    have a nice weekend, have a good weekend, have a great weekend, have a nice evening,
+    have a good evening, have a great evening, enjoy your weekend, enjoy the weekend,
+    enjoy your evening, see you on monday, see you monday, see you next week,
+    thats all for today, thats it for today, im done for today, lets call it a day,
     have fun, good luck, congrats, congratulations, happy to help, my pleasure, youre welcome,
     enjoy, way to go, yes please, no thanks, no thank you, got it, gotcha, i see, i understand,
     understood, i get it, makes sense, that makes sense, fair enough, fair, agreed, i agree,
@@ -98,7 +102,8 @@ SMALL_TALK: Final[dict[str, str]] = {
     claro, claro que si, vale, ok, perfecto, genial, estupendo, excelente, muy bien, bien, bueno,
     entiendo, entendido, de acuerdo, exacto, exactamente, correcto, no, no entiendo,
     no lo entiendo, no se, no importa, no pasa nada, perdon, perdona, lo siento, disculpa, adios,
-    hasta luego, hasta manana, chao, nos vemos, otra vez, de nuevo, hazlo, hazlo otra vez, sigue,
+    buen fin de semana, hasta luego, hasta manana, chao, nos vemos, otra vez, de nuevo, hazlo,
+    hazlo otra vez, sigue,
     continua, adelante, espera, un momento, no funciona, sigue sin funcionar, no va, esta mal,
     eso esta mal, eso es, jaja, jajaja, intentalo de nuevo, pues, me gusta, igualmente,
     gracias por tu ayuda, por tu ayuda
@@ -111,7 +116,10 @@ SMALL_TALK: Final[dict[str, str]] = {
     sehr schon, schon, okay, in ordnung, passt, verstanden, ich verstehe, ich verstehe nicht,
     ich verstehe das nicht, keine ahnung, weiss ich nicht, ich weiss nicht, egal, macht nichts,
     kein problem, entschuldigung, sorry, tut mir leid, tschuss, bis bald, bis spater, bis morgen,
-    auf wiedersehen, moment, einen moment, warte, warte mal, weiter, mach weiter, bitte weiter,
+    auf wiedersehen, schones wochenende, ein schones wochenende, schonen feierabend,
+    schonen abend, schonen abend noch, schonen tag, schonen tag noch, machs gut, bis dann,
+    bis gleich, bis nachher, danke dir, gut gemacht, gute arbeit, sieht gut aus, moment,
+    einen moment, warte, warte mal, weiter, mach weiter, bitte weiter,
     noch einmal, noch mal, nochmal, noch einmal bitte, mach das, mach das bitte, mach das nochmal,
     mach es nochmal, mach das bitte nochmal, versuch es nochmal, das funktioniert nicht,
     es funktioniert nicht, funktioniert nicht, geht nicht, das geht nicht, das ist falsch, falsch,
@@ -119,7 +127,8 @@ SMALL_TALK: Final[dict[str, str]] = {
     danke fur deine hilfe, fur die hilfe
     """,
     "fr": """
-    bonjour, bonsoir, salut, coucou, bonne nuit, bonne journee, ca va, comment ca va,
+    bonjour, bonsoir, salut, coucou, bonne nuit, bonne journee, bonne soiree,
+    bon week end, bon weekend, ca va, comment ca va,
     comment vas tu, merci, merci beaucoup, merci bien, mille mercis, de rien, je vous en prie,
     sil te plait, sil vous plait, stp, svp, oui, ouais, non, si, bien sur, daccord, dac, ok,
     parfait, cest parfait, super, genial, tres bien, bien, bon, exactement, exact, cest ca,
@@ -135,8 +144,10 @@ SMALL_TALK: Final[dict[str, str]] = {
     grazie, grazie mille, molte grazie, tante grazie, prego, per favore, per piacere, si, no,
     certo, certamente, va bene, ok, perfetto, ottimo, bene, molto bene, benissimo, bravo, esatto,
     giusto, daccordo, capisco, capito, ho capito, non capisco, non ho capito, non lo so, non so,
-    non importa, scusa, scusi, mi dispiace, arrivederci, a presto, a domani, a dopo, ancora,
-    di nuovo, ancora una volta, riprova, continua, avanti, aspetta, un momento, un attimo,
+    non importa, scusa, scusi, mi dispiace, arrivederci, buon fine settimana, buon weekend,
+    a presto,
+    a domani, a dopo, ancora, di nuovo, ancora una volta, riprova, continua, avanti, aspetta,
+    un momento, un attimo,
     non funziona, non va, e sbagliato, allora, dai
     """,
     "pt": """
@@ -144,8 +155,9 @@ SMALL_TALK: Final[dict[str, str]] = {
     muito obrigado, muito obrigada, valeu, de nada, por favor, sim, nao, claro, com certeza,
     ta bom, esta bem, ok, beleza, perfeito, otimo, otima, legal, muito bem, bem, bom, entendi,
     entendido, nao entendi, nao entendo, nao sei, nao importa, desculpa, desculpe, sinto muito,
-    tchau, adeus, ate logo, ate amanha, ate mais, de novo, outra vez, mais uma vez, continua,
-    continue, espera, um momento, nao funciona, nao funcionou, esta errado, certo, exato, isso,
+    tchau, bom fim de semana, adeus, ate logo, ate amanha, ate mais, de novo, outra vez,
+    mais uma vez, continua, continue, espera, um momento, nao funciona, nao funcionou,
+    esta errado, certo, exato, isso,
     entao
     """,
     "nl": """
@@ -153,8 +165,9 @@ SMALL_TALK: Final[dict[str, str]] = {
     dank je, dank je wel, dankjewel, dank u, dank u wel, graag gedaan, alsjeblieft, alstublieft,
     ja, nee, natuurlijk, zeker, oke, prima, perfect, goed, heel goed, mooi, top, precies, klopt,
     juist, ik snap het, ik begrijp het, begrepen, ik snap het niet, ik begrijp het niet,
-    geen idee, weet ik niet, maakt niet uit, geen probleem, sorry, tot ziens, doei, tot later,
-    tot morgen, nog een keer, opnieuw, ga door, ga verder, verder, wacht, een moment,
+    geen idee, weet ik niet, maakt niet uit, geen probleem, sorry, tot ziens, fijn weekend,
+    fijne avond, doei, tot later, tot morgen, nog een keer, opnieuw, ga door, ga verder, verder,
+    wacht, een moment,
     het werkt niet, werkt niet, dat is fout
     """,
     "sv da no": """
@@ -162,8 +175,9 @@ SMALL_TALK: Final[dict[str, str]] = {
     tusen tack, takk, tusen takk, mange tak, mange takk, tak, varsagod, vaer sa god, ja, jo, nej,
     nei, javisst, okej, bra, jattebra, perfekt, precis, exakt, forstar, jag forstar,
     jag forstar inte, jeg forstar ikke, ingen aning, vet inte, det spelar ingen roll,
-    inga problem, forlat, ursakta, unnskyld, undskyld, hej da, ha det, farvel, vi ses, igen,
-    en gang till, fortsatt, vanta, vent, det fungerar inte, det funkar inte, det virker ikke
+    inga problem, forlat, ursakta, unnskyld, undskyld, trevlig helg, god helg,
+    hej da, ha det, farvel, vi ses, igen, en gang till, fortsatt, vanta, vent, det fungerar inte,
+    det funkar inte, det virker ikke
     """,
     "fi": """
     hei, moi, terve, hyvaa huomenta, hyvaa paivaa, hyvaa iltaa, kiitos, kiitos paljon,

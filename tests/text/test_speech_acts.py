@@ -67,6 +67,8 @@ ORDERS = [
     "Open the door",
 ]
 SMALL_TALK = [
+    "Schönes Wochenende!",
+    "have a great weekend",
     "thanks, that fixed it!",
     "This did the trick",
     "Thanks, that was really helpful!",
