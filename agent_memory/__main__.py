@@ -13,6 +13,10 @@ def main() -> None:
     gc.disable()
     try:
         _run(sys.argv[1:])
+    except KeyboardInterrupt:  # while modules are imported: ``commands`` handles it in a command
+        if sys.stderr:
+            sys.stderr.write("\ninterrupted: nothing was left half done\n")
+        sys.exit(130)
     finally:
         gc.freeze()
 
