@@ -13,7 +13,6 @@ from typing import Any, Final, Literal, TextIO
 Row = Sequence[str]
 Style = Literal["strong", "faint", "good", "bad"]
 
-_PIPED_WIDTH: Final = 10_000
 _FEW_ROWS: Final = 10
 _MANY_LINES: Final = 12
 _FEW_LINES: Final = 3
@@ -50,8 +49,8 @@ def table(
     if session and session.printed_as == "table":
         return FORMS[session.form](cells)
     widths = _widths(cells)
-    # In a pipe or a file, nothing is cut.
-    total = terminal_width() if sys.stdout.isatty() else _PIPED_WIDTH
+    # In a pipe or a file, a row is one line, and nothing is cut.
+    total = terminal_width() if sys.stdout.isatty() else sys.maxsize
     room = total - sum(widths[:-flexible]) - 2 * (len(widths) - 1)
     cut = widths[-flexible:]
     while sum(cut) > max(room, 8 * flexible):

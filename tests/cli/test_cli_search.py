@@ -626,6 +626,11 @@ def test_nothing_is_cut_where_the_output_is_not_a_terminal(cli: Cli, root: Path)
     store(root, {"content": content})
     assert content in cli("recent").out
     assert content in cli("search", "word").out
+    contents = [f"{n} " + "字" * 9_990 for n in range(12)]
+    store(root, *({"content": wide} for wide in contents))
+    for command in ("recent", "history"):
+        lines = cli(command, "-n", "12").out.splitlines()
+        assert [line.split("  ")[-1] for line in lines[1:]] == contents[::-1]
 
 
 @pytest.mark.parametrize("words", ["recent -n 1000", "recent -n 1000 --json", "history -n 1000"])
