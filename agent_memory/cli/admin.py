@@ -244,7 +244,8 @@ def restore(session: Session, /, backup: str, yes: bool) -> None:
       agent-memory --agent bob restore /mnt/safe/bob.db --yes
     """
     path = session.path()
-    question = f"Replace {path} with {backup}?"
+    newest = AgentMemory.backups_of(path)[:1] if backup == "latest" else []
+    question = f"Replace {path} with {newest[0].path if newest else backup}?"
     done = AgentMemory.restore(
         path,
         os.path.expanduser(backup),  # noqa: PTH111 - it may be a name

@@ -244,8 +244,10 @@ def test_a_damaged_backup_is_refused_before_it_is_asked(
     before = set(root.rglob("*"))
     refused = cli("restore", str(damaged))
     assert (refused.code, "is damaged" in refused.err) == (5, True), refused
-    asked = cli("restore", str(backup))
-    assert (asked.code, "stdin is not a terminal" in asked.err) == (2, True), asked
+    for words in (str(backup), "latest"):  # a yes is to a file, not to a word
+        asked = cli("restore", words)
+        assert (asked.code, "stdin is not a terminal" in asked.err) == (2, True), asked
+        assert f"Replace {root / 'bob' / 'memories.db'} with {backup}?" in asked.err
     assert set(root.rglob("*")) == before
     assert contents(root) == AFTER
 
