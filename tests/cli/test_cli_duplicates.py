@@ -66,7 +66,7 @@ def test_merging_prints_the_id_that_is_there(cli: Cli, root: Path, there: str) -
 def test_refusing_has_an_exit_code_of_its_own(cli: Cli, root: Path, there: str) -> None:
     done = cli("store", FACT, "--on-duplicate", "refuse")
     assert (done.code, done.out) == (7, "")
-    assert there in done.err
+    assert f"{there} (exact duplicate): update that one, or keep both (`--on-dup" in done.err
     assert count(root) == 1
     as_json = cli("store", FACT, "--on-duplicate", "refuse", "--json")
     assert as_json.code == 7

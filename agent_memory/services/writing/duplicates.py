@@ -183,7 +183,7 @@ def refusal(refused: Sequence[Duplicate], total: int, places: Mapping[str, int])
 
 
 def _reason(duplicate: Duplicate, places: Mapping[str, int]) -> str:
-    advice = 'or store it with on_duplicate="keep"'
+    advice = 'or keep both (`--on-duplicate keep`, in Python on_duplicate="keep")'
     if duplicate.memory_id in places:
         place = places[duplicate.memory_id]
         return f"says the same as item {place}: leave one of them out, {advice}"
