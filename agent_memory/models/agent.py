@@ -48,7 +48,8 @@ class AgentConfig(Record, frozen=True):
       ``false``.
     - ``migration_strategy``: when that is done: in the ``background``, or ``immediate``: before the
       ``store`` that reaches the number returns.
-    - ``embedding_model``: the model that ``migrate`` uses unless another is named.
+    - ``embedding_model``: the model of ``openai``, or of a package's embedder that is named without
+      one.
     - ``similarity_threshold``: the minimum similarity of a hit, 0 to 1; at the default the best hit
       of each query decides.
     - ``categories``: those that the agent adds to the nine: a list of texts of 1 to 50 characters.
