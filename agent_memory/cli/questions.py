@@ -29,9 +29,7 @@ def ask(question: str) -> bool:
     answer = sys.stdin.readline()
     if not answer and not sys.stdin.isatty():
         click.echo(err=True)
-        raise click.UsageError(
-            "give --yes: stdin is not a terminal, so the question cannot be asked"
-        )
+        raise click.UsageError("give --yes: stdin has ended, so nobody can answer the question")
     if not answer:
         raise click.Abort
     return answer.strip().lower() in ("y", "yes")

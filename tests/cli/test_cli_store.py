@@ -318,7 +318,7 @@ def test_forget_deletes_nothing_without_a_yes(cli: Cli, root: Path, given: bytes
     (one,) = store(root, "one")
     done = cli("forget", one, input=given)
     assert done.code == (1 if given else 2)  # a no, or nobody who could say it
-    assert ("give --yes" in done.err) == (not given)
+    assert ("give --yes: stdin has ended" in done.err) == (not given)
     assert done.out == ""
     assert stored(root) == ["one"]
 
