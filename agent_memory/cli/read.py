@@ -147,16 +147,16 @@ def show(session: Session, /, memory_id: str, as_of: datetime | None) -> None:
     if memory_shown is None:
         with session.open() as memory:
             memory_shown = memory.get(memory_id, as_of=as_of)
+            missing = MemoryNotFound(memory_id)
             if memory_shown is None and as_of is None:
-                memory.history(memory_id, limit=1)  # raises unless it existed
-    if memory_shown is None:
-        missing = MemoryNotFound(memory_id)
-        if as_of is None:
-            missing.add_note(
-                f"it was forgotten: `history {memory_id}` shows what it was, and"
-                " `undo --change NUMBER` brings it back."
-            )
-        raise missing
+                (deletion,) = memory.history(memory_id, limit=1)  # raises unless it existed
+                message = (
+                    f"{memory_id} was forgotten: `history {memory_id}` shows what it was, and"
+                    f" `undo --change {deletion.change_id}` brings it back"
+                )
+                missing.args = (message,)
+            if memory_shown is None:
+                raise missing
     emit(memory_shown, text=details_text(memory_shown))
 
 

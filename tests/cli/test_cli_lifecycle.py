@@ -285,7 +285,9 @@ def test_a_forgotten_memory_is_not_one_that_never_was(cli: Cli, root: Path) -> N
     store(root, "walnut")
     cli("forget", "walnut", "--yes")
     done = cli("show", "walnut")
-    assert (done.code, "`history walnut`" in done.err) == (3, True)
+    assert (done.code, done.err.startswith("Error: walnut was forgotten: ")) == (3, True)
+    assert done.err.endswith("shows what it was, and `undo --change 2` brings it back\n")
+    assert cli("undo", "--change", "2").code == cli("show", "walnut").code == 0
     done = cli("show", "quartz")
     assert (done.code, "forgotten" in done.err) == (3, False)
 
