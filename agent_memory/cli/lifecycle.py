@@ -210,7 +210,7 @@ def erase(
             memory.finish_erasing()
             emit({"finished": True}, text="the file was rewritten")
             return
-        _confirm_erasure(memory, memory_ids, filters, yes=yes)
+        _confirm_erasure(memory, memory_ids, filters, backups=backups, yes=yes)
         described = None if memory_ids else filters
         receipt: ErasureReceipt = memory.erase(memory_ids, filters=described, backups=backups)
     data = {**receipt.model_dump(), "clean": receipt.clean}
@@ -220,9 +220,17 @@ def erase(
 
 
 def _confirm_erasure(
-    memory: AgentMemory, memory_ids: tuple[str, ...], filters: dict[str, Any], *, yes: bool
+    memory: AgentMemory,
+    memory_ids: tuple[str, ...],
+    filters: dict[str, Any],
+    *,
+    backups: bool,
+    yes: bool,
 ) -> None:
-    what = counted(len(memory_ids))
+    what = counted(len({*memory_ids}))
+    if not backups:  # which may have memories that the file does not know
+        for memory_id in memory_ids:
+            memory.history(memory_id, limit=1)  # raises if it is unknown
     if not memory_ids:
         count = memory.count(filters={"archived": None, **filters})
         what = counted(count)

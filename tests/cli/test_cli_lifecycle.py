@@ -506,6 +506,8 @@ def test_a_graph_stated_by_hand_is_erased_without_any_memory(cli: Cli, root: Pat
         (["--where", "[]", "--yes"], 2),
         (["--category", "decision", "--yes"], 4),
         (["walnut", "mem-000000000000", "--yes"], 3),
+        (["walnut", "mem-000000000000"], 3),  # said before it is asked
+        (["mem-000000000000", "--backups", "--yes"], 3),
     ],
 )
 def test_an_erasure_that_is_not_clear_erases_nothing(
