@@ -25,14 +25,17 @@ def destination(
 ) -> Path:
     """Return the absolute path of a destination that may be written to.
 
-    Raises ``ValidationError`` for the file of a memory, the agent's ``own`` or another's, and for
-    the files that SQLite keeps beside it; without ``overwrite`` also for anything that exists,
-    except for an empty folder. A file elsewhere that holds the agent's own memories is a backup,
-    and may be replaced. Raises ``StorageError`` if an existing file cannot be inspected.
+    Raises ``ValidationError`` for the file of a memory, the agent's ``own`` or another's, for the
+    files that SQLite keeps beside it, and for a device or a pipe; without ``overwrite`` also for
+    anything that exists, except for an empty folder. A file elsewhere that holds the agent's own
+    memories is a backup, and may be replaced. Raises ``StorageError`` if an existing file cannot be
+    inspected.
     """
     place = paths.resolve_file(path)
     with translated_errors(place):
         reason = _use_of(place, own, agent_id)
+        if reason is None and place.exists() and not (place.is_file() or place.is_dir()):
+            reason = "is a device or a pipe, which a file would replace: choose another path"
         if reason is None and not overwrite and _is_taken(place):
             reason = (
                 "already exists: choose another path, or overwrite it (`--force`, in Python"

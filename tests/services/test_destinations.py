@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -103,6 +104,23 @@ def test_an_older_backup_of_ones_own_is_replaced(
     memory.store("later")
     writer(memory, place)
     assert place.read_bytes() != before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes with names")
+@pytest.mark.file_only("the agents have files")
+@writers
+def test_a_pipe_is_not_replaced(
+    memory: AgentMemory, tmp_path: Path, writer: Callable[[AgentMemory, Path], object]
+) -> None:
+    """`export --output /dev/null --force` made a file of root's /dev/null."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for place in (pipe, link):
+        with pytest.raises(ValidationError, match="is a device or a pipe"):
+            writer(memory, place)
+    assert pipe.is_fifo()
+    assert link.is_symlink()
 
 
 def test_who_writes_a_file_of_their_own_is_told_whether_they_may(
