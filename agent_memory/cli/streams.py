@@ -113,7 +113,7 @@ def stdin_bytes() -> BinaryIO:
 def stdin_text(field: str) -> str:
     """Return the text on stdin, the value of ``field``. Raises ``ValidationError``."""
     try:
-        return stdin_bytes().read().decode()
+        return stdin_bytes().read().decode("utf-8-sig")  # Windows begins texts with a mark
     except UnicodeDecodeError as error:
         raise ValidationError.of(field, f"stdin is not UTF-8: {error}", "-") from error
 

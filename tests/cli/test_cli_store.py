@@ -87,6 +87,7 @@ def test_storing_an_id_again_changes_nothing_and_another_content_is_refused(
         ("中文 und Äpfel\r\n".encode(), "中文 und Äpfel"),
         (b"two\nlines\n\n", "two\nlines"),
         (b"  indented", "  indented"),
+        (b"\xef\xbb\xbffrom Windows\r\n", "from Windows"),  # whose mark is not the text
     ],
 )
 def test_a_dash_stores_what_comes_on_stdin(cli: Cli, root: Path, given: bytes, kept: str) -> None:
