@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, NamedTuple
 import click
 
 import agent_memory
-from agent_memory import DuplicateMemory, MemoryNotFound, OnDuplicate, OnSecret, ValidationError
+from agent_memory import MemoryNotFound, OnDuplicate, OnSecret, ValidationError
 from agent_memory.cli.hits import notes_of_more
 from agent_memory.cli.options import (
     Session,
@@ -231,13 +231,11 @@ def _store_items(
                 on_secret=secrets,
                 progress=lambda done, _: move(done, len(items)),
             )
-        except DuplicateMemory as error:
-            first = error.errors()[0]
-            reason, other = first["msg"], first["ctx"]["item"]
-            if other is not None:
-                reason = f"says the same as line {numbers[other]}: leave one of them out"
-            message = f"line {numbers[first['loc'][0]]}: {reason}. Nothing was stored"
-            raise DuplicateMemory(message, error.errors(), memory_id=error.memory_id) from error
+        except ValidationError as error:
+            for fault in error.errors()[:1]:
+                if isinstance(fault["loc"][0], int):  # else it is about all of them
+                    error.args = (_fault_by_line(fault, numbers),)
+            raise
     text = f"stored {counted(len(ids))}" + (f", skipped {len(skipped)}" if skipped else "")
     data = {"memory_ids": ids, "skipped": skipped, "duplicates": listener.as_data()}
     noticed = secrets.heard(ids)
@@ -274,6 +272,15 @@ def _note_secrets(noticed: Sequence[FoundSecrets]) -> None:
     if (more := len(noticed) - _MOST_NOTES) > 0:
         noun = counted(more, "more memory", "more memories")
         click.echo(f"note: and {noun} with secrets: `secrets` lists them", err=True)
+
+
+def _fault_by_line(fault: Mapping[str, Any], numbers: Sequence[int]) -> str:
+    """Return what is wrong with an item that was refused, with its line number."""
+    place, *field = fault["loc"]
+    reason = f"{'.'.join(map(str, field))}: {fault['msg']}"
+    if (other := fault.get("ctx", {}).get("item")) is not None:
+        reason = f"says the same as line {numbers[other]}: leave one of them out"
+    return f"line {numbers[place]}: {reason}. Nothing was stored"
 
 
 def _fault(

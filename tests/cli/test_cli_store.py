@@ -236,6 +236,20 @@ def test_skip_bad_leaves_out_a_line_whose_id_is_taken(cli: Cli, root: Path) -> N
     assert stored(root) == ["a", "b"]
 
 
+def test_a_line_that_is_refused_only_when_it_is_stored_is_named_too(cli: Cli, root: Path) -> None:
+    store(root, "kept")
+    cli("store", "gone", "--id", "n:1")
+    assert cli("erase", "n:1", "--yes").code == 0
+    assert cli("reject", "kestrel").code == 0
+    for refused in ({"content": "x", "tags": ["kestrel"]}, {"content": "gone", "id": "n:1"}):
+        done = cli("store", "--jsonl", "-", input=lines({"content": "a"}, b"\n", refused))
+        assert (done.code, done.out) == (4, "")
+        field = "id: was erased" if "id" in refused else "tags[0]: contains a rejected value"
+        assert done.err.startswith(f"Error: line 3: {field}")
+        assert done.err.endswith(". Nothing was stored\n")
+    assert stored(root) == ["kept"]
+
+
 def test_a_load_of_nothing_stores_nothing(cli: Cli) -> None:
     done = cli("store", "--jsonl", "-", input=b"\n")
     assert (done.code, done.out) == (0, "stored 0 memories\n")
