@@ -28,6 +28,7 @@ from agent_memory.cli.tables import safe, table
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import HitValues, SearchFilterValues
 from agent_memory.models.limits import DEFAULT_SEARCH_LIMIT
+from agent_memory.text.counts import counted
 
 if TYPE_CHECKING:
     from agent_memory import AgentMemory, Memory, SearchResults, SessionMemory
@@ -195,6 +196,8 @@ def recent(
             listed = memories, memory.count(filters=filters) if as_of is None else None
     shown, total = listed
     text = memories_text(shown, filters)
+    if total and not shown:
+        text = f"no more than {counted(total)}"
     data = {"memories": shown} if total is None else {"memories": shown, "total_count": total}
     emit(data, text=text, rows=(MemoryValues, shown))
     if total is not None and shown and not session.json:

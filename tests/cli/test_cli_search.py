@@ -209,6 +209,8 @@ def test_show_prints_every_field_that_holds_something(cli: Cli, walnuts: dict[st
 def test_recent_lists_the_newest_first_up_to_its_limit(cli: Cli, walnuts: dict[str, str]) -> None:
     done = cli("recent", "--limit", "2")
     assert [line.split()[0] for line in done.out.splitlines()] == ["id", *list(walnuts)[:2]]
+    beyond = cli("recent", "--offset", str(len(walnuts)))  # it was "no memories"
+    assert beyond.out == f"no more than {len(walnuts)} memories\n"
 
 
 def test_a_query_comes_on_stdin_too(cli: Cli, root: Path) -> None:
