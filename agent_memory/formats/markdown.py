@@ -275,7 +275,7 @@ def _time(front: Mapping[str, Any], file: Path) -> str:
     for value in (*(front.get(name) for name in _TIMES), dated and dated[0]):
         try:
             return format_time(parse_time(str(value)))
-        except (ValueError, OverflowError):
+        except ValueError:
             continue
     return format_time(from_epoch(file.stat().st_mtime))
 

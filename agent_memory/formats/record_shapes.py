@@ -12,7 +12,7 @@ from agent_memory.models.fields import to_json, validate_agent_id
 from agent_memory.models.memory import Memory, given_back
 from agent_memory.models.memory_fields import MEMORY_FIELDS, fields_beyond
 from agent_memory.models.portable import Entry, Section
-from agent_memory.models.times import format_time, parse_time
+from agent_memory.models.times import format_time, is_time
 
 KEPT: Final = "agent_memory"
 """The key of C's ``custom_metadata`` that holds what C's record has no place for."""
@@ -192,7 +192,7 @@ def _in_our_names(item: Mapping[str, Any]) -> dict[str, Any]:
         moment = named.get(name)
         if isinstance(moment, (int, float)) and abs(moment) < LATEST_SECONDS:
             named[name] = format_time(datetime.fromtimestamp(moment, UTC))
-    if "timestamp" not in named and _is_time(named.get("created_at")):
+    if "timestamp" not in named and is_time(named.get("created_at")):
         named["timestamp"] = named.pop("created_at")
         named.pop("created_at_iso", None)
         named.pop("updated_at_iso", None)
@@ -200,14 +200,6 @@ def _in_our_names(item: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(kind, str) and kind not in _TYPES:
         named["original_type"] = named.pop("memory_type")
     return named
-
-
-def _is_time(value: object) -> bool:
-    try:
-        parse_time(str(value))
-    except (ValueError, OverflowError):
-        return False
-    return True
 
 
 def _of_record(item: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any]:

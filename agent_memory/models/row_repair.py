@@ -101,7 +101,7 @@ def mended_time(text: object) -> str | None:
     """Return a time in its stored form, or ``None`` if the text is not a time."""
     try:
         return format_time(parse_time(str(text)))
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
 
 

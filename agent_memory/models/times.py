@@ -67,6 +67,15 @@ def parse_time(text: str) -> datetime:
         ) from error
 
 
+def is_time(value: object) -> bool:
+    """Return whether ``parse_time`` accepts a value as text."""
+    try:
+        parse_time(str(value))
+    except ValueError:
+        return False
+    return True
+
+
 def parse_end(text: str) -> datetime:
     """Parse the end of a range as ``parse_time`` does; a date alone ends with its day."""
     moment = parse_time(text)

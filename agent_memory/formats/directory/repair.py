@@ -10,7 +10,7 @@ from agent_memory.formats.directory.layout import KINDS, kind_in
 from agent_memory.formats.directory.shape import NO_PLACE
 from agent_memory.models.enums import Importance, MemoryCategory, MemoryKind, TaskStatus
 from agent_memory.models.portable import Entry, Section
-from agent_memory.models.times import parse_time
+from agent_memory.models.times import is_time, parse_time
 
 NESTED: Final = "agent_memory"
 """The key under which a line has what E has no place for, where that is in no file of its own."""
@@ -206,7 +206,7 @@ class _LineRepair:
 
     def _time(self, name: str) -> str | None:
         value = self._item.get(name)
-        return value if isinstance(value, str) and _is_time(value) else None
+        return value if isinstance(value, str) and is_time(value) else None
 
     def _fault(self, name: str) -> str:
         value = self._item.get(name)
@@ -253,7 +253,7 @@ class _LineRepair:
 
     def _mend_rest_of_task(self, task: dict[str, Any], rest: dict[str, Any]) -> None:
         completed = task.get("completed_at")
-        if completed is not None and not (isinstance(completed, str) and _is_time(completed)):
+        if completed is not None and not (isinstance(completed, str) and is_time(completed)):
             rest["completed_at"] = task.pop("completed_at")
         if isinstance(blocker := task.get("blockers"), str):
             task["blockers"] = [blocker]
@@ -301,14 +301,6 @@ def _whole_task(fields: dict[str, Any], ours: object) -> dict[str, Any] | None:
     if task is None:
         return None if fields["kind"] == MemoryKind.TASK.value else ours
     return {**ours, **task} if ours.get("status") == task["status"] else task
-
-
-def _is_time(text: str) -> bool:
-    try:
-        parse_time(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _plain(value: object) -> str:

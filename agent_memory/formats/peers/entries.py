@@ -86,7 +86,7 @@ def time_of(value: object) -> str | None:
         return format_time(datetime.fromtimestamp(seconds, UTC))
     try:
         return format_time(parse_time(value)) if isinstance(value, str) else None
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
 
 
