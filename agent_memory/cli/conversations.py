@@ -19,10 +19,9 @@ from agent_memory import (
 )
 from agent_memory.cli.options import FILE, ExitCode, JsonObject, Session, json_option
 from agent_memory.cli.questions import confirm
-from agent_memory.cli.render import emit
+from agent_memory.cli.render import emit, print_notes
 from agent_memory.cli.reports import added_text, reviews_text
 from agent_memory.cli.streams import stdin_bytes
-from agent_memory.cli.tables import safe
 from agent_memory.text.counts import counted
 
 
@@ -75,8 +74,7 @@ def add(session: Session, /, source: str, **options: Any) -> None:
             )
             + " not dialogue"
         )
-    for problem in problems:
-        click.echo(f"note: {safe(problem)}", err=True)
+    print_notes(problems)
     emit(answer, text=added_text(answer, foreseen=arguments["dry_run"]))
     if not answer.success:
         click.get_current_context().exit(ExitCode.INVALID)

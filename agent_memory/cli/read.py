@@ -21,10 +21,10 @@ from agent_memory.cli.options import (
     listing_options,
 )
 from agent_memory.cli.plain_reads import COMMANDS, empty_context_notes
-from agent_memory.cli.render import details_text, emit
+from agent_memory.cli.render import details_text, emit, print_notes
 from agent_memory.cli.reports import history_text
 from agent_memory.cli.streams import stdin_text
-from agent_memory.cli.tables import safe, table
+from agent_memory.cli.tables import table
 from agent_memory.models.columns import MemoryValues
 from agent_memory.models.excerpt import HitValues, SearchFilterValues
 from agent_memory.models.limits import DEFAULT_SEARCH_LIMIT
@@ -121,13 +121,8 @@ def search(
                 expand=options["expand"],
             )
     emit(results, text=answer_text(results, question), rows=(HitValues, results.results))
-    degraded = results.search_metadata.degraded
-    _note(degraded if session.json or no_weak else notes_of(results, limit or DEFAULT_SEARCH_LIMIT))
-
-
-def _note(notes: Sequence[str]) -> None:
-    for note in notes:
-        click.echo(f"note: {safe(note)}", err=True)
+    notes = notes_of(results, limit or DEFAULT_SEARCH_LIMIT)
+    print_notes(results.search_metadata.degraded if session.json or no_weak else notes)
 
 
 @click.command()
@@ -201,7 +196,7 @@ def recent(
     data = {"memories": shown} if total is None else {"memories": shown, "total_count": total}
     emit(data, text=text, rows=(MemoryValues, shown))
     if total is not None and shown and not session.json:
-        _note(notes_of_more(total - offset - len(shown)))
+        print_notes(notes_of_more(total - offset - len(shown)))
 
 
 def _view_of(
@@ -266,8 +261,7 @@ def context(
         with session.open() as memory:
             text = _view_of(memory, user_id, run_id).context(budget)
     if not session.json:
-        for note in empty_context_notes(text, tokens):
-            click.echo(f"note: {note}", err=True)
+        print_notes(empty_context_notes(text, tokens))
     emit({"context": text}, text=text.rstrip("\n"))
 
 
@@ -307,4 +301,4 @@ def history(
     data = {"history": shown, "has_more": len(entries) > limit}
     emit(data, text=history_text(shown), rows=(agent_memory.HistoryEntry, shown))
     if data["has_more"] and not session.json:
-        _note(notes_of_more(None))
+        print_notes(notes_of_more(None))

@@ -8,7 +8,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
@@ -135,6 +135,12 @@ def fail(error: AgentMemoryError, *, as_json: bool) -> None:
         "timestamp": format_time(now_utc()),
     }
     click.echo(json.dumps({"error": body}, ensure_ascii=True, indent=2), err=True)
+
+
+def print_notes(notes: Iterable[str]) -> None:
+    """Print notes on stderr, each on a line of its own."""
+    for note in notes:
+        click.echo(f"note: {safe(note)}", err=True)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import click
 
 from agent_memory import AgentMemory, ImportReport, ValidationError
 from agent_memory.cli.options import FILE, Session, as_of_option, json_option
-from agent_memory.cli.render import emit, progress_bar
+from agent_memory.cli.render import emit, print_notes, progress_bar
 from agent_memory.cli.reports import count_text, import_text
 from agent_memory.cli.streams import place_to_write, refuse_json_beside_export, stdin_bytes
 from agent_memory.cli.tables import safe
@@ -78,8 +78,7 @@ def export(
         done = memory.export(place, format=name, overwrite=force, **options)
         archived = memory.count(filters={"archived": True})
         is_whole = options["as_of"] is None and done.memory_count == memory.count() + archived
-    for note in [*done.notes, *_unlike_its_name(done.path, name)]:
-        click.echo(f"note: {safe(note)}", err=True)
+    print_notes([*done.notes, *_unlike_its_name(done.path, name)])
     if not to_stdout:
         memories = count_text(done.memory_count, archived if is_whole else None)
         emit(done, text=f"wrote {memories} to {done.path}")
@@ -185,7 +184,7 @@ def import_(
     report = report.model_copy(update={"path": "stdin" if path == "-" else report.path})
     emit(report, text=import_text(report))
     if suggestion:
-        click.echo(f"note: {suggestion}", err=True)
+        print_notes([suggestion])
 
 
 import_.help = _with_rows(import_.help, PEERS.values())

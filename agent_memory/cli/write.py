@@ -21,7 +21,7 @@ from agent_memory.cli.options import (
     on_secret_option,
 )
 from agent_memory.cli.questions import ask
-from agent_memory.cli.render import details_text, emit, progress_bar
+from agent_memory.cli.render import details_text, emit, print_notes, progress_bar
 from agent_memory.cli.reports import duplicate_text, duplicates_text, groups_text, secret_text
 from agent_memory.cli.streams import stdin_text
 from agent_memory.cli.tables import safe
@@ -140,7 +140,7 @@ def store(
         else:
             items, numbers, skipped = lines or read(memory, jsonl)
             _store_items(session, memory, items, numbers, skipped, listener, secrets)
-        _note_limits(memory)
+        print_notes(filter(None, [memory.suggestion(), *memory.limits_passed()]))
 
 
 def _refuse_together(
@@ -244,11 +244,6 @@ def _store_items(
     _note_secrets(noticed)
 
 
-def _note_limits(memory: AgentMemory) -> None:
-    for note in filter(None, [memory.suggestion(), *memory.limits_passed()]):
-        click.echo(f"note: {safe(note)}", err=True)
-
-
 def _note_duplicates(
     session: Session, listener: _Listener, ids: Sequence[str], numbers: Sequence[int] = ()
 ) -> None:
@@ -260,18 +255,15 @@ def _note_duplicates(
         line = f"line {numbers[place]}: " if numbers else ""
         click.echo(f"note: {line}{duplicate_text(duplicate, ids[place])}", err=True)
     if (more := len(listener.heard) - _MOST_NOTES) > 0:
-        click.echo(
-            f"note: and {counted(more, 'more duplicate', 'more duplicates')}: see --json", err=True
-        )
+        print_notes([f"and {counted(more, 'more duplicate', 'more duplicates')}: see --json"])
 
 
 def _note_secrets(noticed: Sequence[FoundSecrets]) -> None:
     """Report secrets on stderr, one memory per line, with JSON output too: they are a danger."""
-    for secrets in noticed[:_MOST_NOTES]:
-        click.echo(f"note: {safe(secret_text(secrets))}", err=True)
+    print_notes(map(secret_text, noticed[:_MOST_NOTES]))
     if (more := len(noticed) - _MOST_NOTES) > 0:
         noun = counted(more, "more memory", "more memories")
-        click.echo(f"note: and {noun} with secrets: `secrets` lists them", err=True)
+        print_notes([f"and {noun} with secrets: `secrets` lists them"])
 
 
 def _fault_by_line(fault: Mapping[str, Any], numbers: Sequence[int]) -> str:
@@ -444,5 +436,5 @@ def duplicates(
     ]
     listed = {"groups": shown, "has_more": has_more}
     emit(listed, text=groups_text(shown), rows=(_GroupedMemory, rows))
-    for note in notes_of_more(None) if has_more and not session.json else ():
-        click.echo(f"note: {note}", err=True)
+    if has_more and not session.json:
+        print_notes(notes_of_more(None))
