@@ -33,7 +33,6 @@ from agent_memory.storage.postgres.tables.vector_codes import CodeTable
 from agent_memory.storage.quantization import code_bits, code_of
 from agent_memory.storage.records import BEFORE_ALL, NearestVectors, QueryVector, page_end
 from agent_memory.storage.vector_samples import Middles, cell_sample
-from agent_memory.text.counts import counted
 
 
 class VectorIndex(Table):
@@ -178,39 +177,20 @@ class VectorIndex(Table):
         """Read every vector, and compare the indexes with them. Must run inside a transaction."""
         models = self._embeddings.models()
         problems = [problem for model in models for problem in self.problems_of(model)]
-        for model in models:
-            forgotten = self._embeddings.count_forgotten(model.model_id)
-            if model.state == "active" and forgotten:
-                lack = ("memory has no embedding and is", "memories have no embedding and are")
-                detail = f"{counted(forgotten, *lack)} not queued for one"
-                problems.append(Problem(kind="missing_embedding", detail=detail))
-        return problems
+        return problems + self._embeddings.find_forgotten(models)
 
     def problems_of(self, model: EmbeddingModel) -> list[Problem]:
         problems = [
             Problem(kind="wrong_embedding", detail=fault)
             for _, fault in self._embeddings.faults(model)
         ]
-        wrong = self._count_wrong_codes(model) if model.is_indexed else 0
-        if wrong:
+        if not model.is_indexed:
+            return problems
+        codes, cells = self._codes.codes(model.model_id), self._cells.all(model.model_id)
+        if wrong := self._embeddings.count_wrong_codes(model, codes, cells):
             detail = f"{wrong} codes of the vector index do not match the embeddings"
             problems.append(Problem(kind="stale_vector_index", detail=detail))
         return problems
-
-    def _count_wrong_codes(self, model: EmbeddingModel) -> int:
-        cells = {cell.number for cell in self._cells.all(model.model_id)}
-        # A code in no cell is never searched.
-        codes = {
-            row_id: code if cell in cells else b""
-            for row_id, (cell, code) in self._codes.codes(model.model_id).items()
-        }
-        wrong = 0
-        after = BEFORE_ALL
-        while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
-            wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
-            after = page_end(rows[-1][0], after=after)
-        # Queued memories may still be there.
-        return wrong + len(codes.keys() - self._embeddings.all_queued())
 
     def repair_model(self, model: EmbeddingModel) -> None:
         wrong = [row_id for row_id, _ in self._embeddings.faults(model)]

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 from agent_memory.models.embedding_rows import EmbeddingModel, PendingText, QueuedMemory
 from agent_memory.models.times import format_time
-from agent_memory.storage.quantization import Quantized, hash_of, text_hash
+from agent_memory.storage.quantization import Quantized, code_of, hash_of, text_hash
 from agent_memory.storage.records import BEFORE_ALL, NO_LIMIT, page_end
 from agent_memory.storage.sql import Table
+from agent_memory.text.counts import counted
 
+if TYPE_CHECKING:
+    from agent_memory.models.agent import Problem
+    from agent_memory.storage.code_search import Cell
+
+_PAGE: Final = 1_000
 _SELECT_MODELS: Final = f"""
 SELECT {", ".join(EmbeddingModel._fields)} FROM embedding_models ORDER BY state"""
 _INSERT_MODEL: Final = """
@@ -126,7 +133,7 @@ WHERE model_id = ? AND seq = ? AND length(vector) = ?"""
         return {row_id for (row_id,) in self._db.rows(sql, (self._db.listed(row_ids),))}
 
     def iterate(
-        self, model_id: int, *, page: int = 1_000
+        self, model_id: int, *, page: int = _PAGE
     ) -> Iterator[tuple[str, bytes, float, bytes]]:
         after = BEFORE_ALL
         while rows := self._db.rows(_ITERATE, (model_id, after, page)):
@@ -146,6 +153,13 @@ WHERE seq {self._db.AMONG} AND model_id = ? AND length(vector) = ? ORDER BY seq"
 ORDER BY {self._NUMBER} DESC LIMIT ?"""
         rows = self._db.rows(sql, (model.model_id, model.dimensions, limit))
         return [vector for (vector,) in rows]
+
+    @abstractmethod
+    def to_index(self, model: EmbeddingModel, *, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """Return the rows and vectors after a row that belong in the index.
+
+        Archived memories do not, nor do queued ones or damaged vectors.
+        """
 
     # The queue -----------------------------------------------------------------------------------
     def is_queue_empty(self) -> bool:
@@ -217,9 +231,31 @@ ORDER BY {self._NUMBER} DESC LIMIT ?"""
             for row_id, text, scale, data in self._db.rows(sql, (model_id, size))
         ]
 
-    def count_forgotten(self, model_id: int) -> int:
-        """Count the memories that have no vector of a model and are not queued for one."""
-        return int(self._db.value(_COUNT_FORGOTTEN, (model_id,)))
+    def find_forgotten(self, models: Iterable[EmbeddingModel]) -> list[Problem]:
+        """Report memories that have no vector of the active model and are not queued for one."""
+        from agent_memory.models.agent import Problem  # noqa: PLC0415 - a search needs no models
+
+        lack = ("memory has no embedding and is", "memories have no embedding and are")
+        return [
+            Problem(kind="missing_embedding", detail=f"{counted(count, *lack)} not queued for one")
+            for model in models
+            if model.state == "active"
+            and (count := int(self._db.value(_COUNT_FORGOTTEN, (model.model_id,))))
+        ]
+
+    def count_wrong_codes(
+        self, model: EmbeddingModel, codes: Mapping[int, tuple[int, bytes]], cells: Iterable[Cell]
+    ) -> int:
+        """Count the codes of an index, given with their cells, that do not match the vectors."""
+        numbers = {cell.number for cell in cells}
+        # A code in no cell is never searched.
+        left = {row_id: code if cell in numbers else b"" for row_id, (cell, code) in codes.items()}
+        wrong, after = 0, BEFORE_ALL
+        while rows := self.to_index(model, after=after, limit=_PAGE):
+            wrong += sum(left.pop(row_id, None) != code_of(data) for row_id, data in rows)
+            after = page_end(rows[-1][0], after=after)
+        # Queued memories may still be there.
+        return wrong + len(left.keys() - self.all_queued())
 
     def drop(self, model_id: int, row_ids: Iterable[int]) -> None:
         """Delete vectors, and queue their memories for new ones."""

@@ -355,12 +355,7 @@ class VectorIndex(Table):
             kinds = ("row of embedding_models describes", "rows of embedding_models describe")
             detail = f"{counted(wrong, *kinds)} no valid model"
             problems.append(Problem(kind="wrong_row", detail=detail))
-        for model in models:
-            forgotten = self._embeddings.count_forgotten(model.model_id)
-            if model.state == "active" and forgotten:
-                lack = ("memory has no embedding and is", "memories have no embedding and are")
-                detail = f"{counted(forgotten, *lack)} not queued for one"
-                problems.append(Problem(kind="missing_embedding", detail=detail))
+        problems += self._embeddings.find_forgotten(models)
         if orphans := self._embeddings.count_orphans():
             noun = counted(orphans, "embedding is", "embeddings are")
             detail = f"{noun} of a model that is not in embedding_models"
@@ -414,19 +409,8 @@ class VectorIndex(Table):
             pass
 
     def _compare(self, model: EmbeddingModel, name: str, table: CodeTable) -> list[Problem]:
-        cells = {cell.number for cell in self._tables.cells.all(model.model_id)}
-        # A code in no cell is never searched.
-        codes = {
-            row_id: code if cell in cells else b""
-            for row_id, (cell, code) in table.codes(model.model_id).items()
-        }
-        wrong = 0
-        after = BEFORE_ALL
-        while rows := self._embeddings.to_index(model, after=after, limit=code_search.CHUNK):
-            wrong += sum(codes.pop(row_id, None) != code_of(data) for row_id, data in rows)
-            after = page_end(rows[-1][0], after=after)
-        # Queued memories may still be there.
-        wrong += len(codes.keys() - self._embeddings.all_queued())
+        codes, cells = table.codes(model.model_id), self._tables.cells.all(model.model_id)
+        wrong = self._embeddings.count_wrong_codes(model, codes, cells)
         noun = counted(wrong, f"row of {name} does", f"rows of {name} do")
         detail = f"{noun} not match the embeddings"
         return [Problem(kind="stale_vector_index", detail=detail)] if wrong else []

@@ -47,10 +47,7 @@ class EmbeddingTable(embeddings.EmbeddingTable):
     def to_index(
         self, model: EmbeddingModel, *, after: int, limit: int | None
     ) -> list[tuple[int, bytes]]:
-        """Return the rows and vectors after a row that belong in the index.
-
-        Archived memories do not, nor do queued ones or damaged vectors.
-        """
+        """Return the vectors to index; ``None`` for no limit."""
         values = (model.model_id, after, model.dimensions, limit)
         return [(row_id, vector) for row_id, vector in self._db.rows(_SELECT_TO_INDEX, values)]
 

@@ -82,10 +82,7 @@ class EmbeddingTable(embeddings.EmbeddingTable):
         self._db.run(f"DELETE {_ORPHANS}")
 
     def to_index(self, model: EmbeddingModel, *, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """Return the rows and vectors after a row that belong in the index; -1 for no limit.
-
-        Archived memories do not, nor do queued ones or damaged vectors.
-        """
+        """Return the vectors to index; -1 for no limit."""
         return self._db.rows(
             # In this order, otherwise SQLite sorts all vectors of the model for each page.
             "SELECT e.seq, e.vector FROM memories AS m"
