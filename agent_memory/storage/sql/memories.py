@@ -17,6 +17,7 @@ from agent_memory.storage.sql.reviews import renew
 if TYPE_CHECKING:
     from agent_memory.models.memory import Memory
     from agent_memory.models.owner import Owner
+    from agent_memory.text.dates import Span
 
 COLUMNS: Final = ", ".join(f"m.{name}" for name in MEMORY_COLUMNS)
 SELECT: Final = f"SELECT {COLUMNS} FROM memories AS m"
@@ -104,6 +105,19 @@ class MemoryTable(Table):
         return self._db.once(
             ("count", repr(filters)), lambda: int(self._db.value(sql, condition.values))
         )
+
+    def _within(
+        self, spans: Iterable[Span], select: str, condition: Condition, limit: int
+    ) -> list[int]:
+        """Return the newest rows in each span of days that pass a condition."""
+        sql = select.format(condition=condition.sql)
+        row_ids: list[int] = []
+        for span in spans:
+            # Up to the last microsecond of the last day: times sort alike as text.
+            bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
+            rows = self._db.rows(sql, (*bounds, *condition.values, limit))
+            row_ids += [row_id for (row_id,) in rows]
+        return row_ids
 
     def has_others(self, owner: Owner) -> bool:
         if owner.run_id is not None:

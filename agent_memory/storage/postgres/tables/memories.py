@@ -162,16 +162,7 @@ SELECT EXISTS (SELECT 1 FROM memories WHERE user_id > :user_id)
         return list(map(signals_of_row, self._db.rows(sql, (list(row_ids), *condition.values))))
 
     def between(self, filters: Filter, spans: Iterable[Span], *, limit: int) -> list[int]:
-        condition = compiled(filters)
-        sql = _SELECT_BETWEEN.format(condition=condition.sql)
-        row_ids: list[int] = []
-        for span in spans:
-            # Up to the last microsecond of the last day: times sort alike as text.
-            bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
-            row_ids += [
-                row_id for (row_id,) in self._db.rows(sql, (*bounds, *condition.values, limit))
-            ]
-        return row_ids
+        return self._within(spans, _SELECT_BETWEEN, compiled(filters), limit)
 
     def neighbours(
         self, row_ids: Sequence[int], owner: Owner | None = None

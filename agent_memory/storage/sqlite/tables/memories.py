@@ -321,15 +321,7 @@ SELECT EXISTS (
         if not (spans := list(spans)):
             return []
         condition = self.condition_of_first(filters, limit)
-        sql = _SELECT_BETWEEN.format(condition=condition.sql)
-        row_ids: list[int] = []
-        for span in spans:
-            # Up to the last microsecond of the last day: times sort alike as text.
-            bounds = (f"{span.first.isoformat()}T", f"{span.last.isoformat()}U")
-            row_ids += [
-                row_id for (row_id,) in self._db.rows(sql, (*bounds, *condition.values, limit))
-            ]
-        return row_ids
+        return self._within(spans, _SELECT_BETWEEN, condition, limit)
 
     def neighbours(
         self, row_ids: Sequence[int], owner: Owner | None = None
