@@ -340,9 +340,6 @@ class ScratchpadTable(Protocol):
     def leave(self, row_id: int) -> bool:
         """Remove one memory, and return whether it was in the scratchpad."""
 
-    def contains(self, row_id: int) -> bool:
-        """Return whether a memory is in the scratchpad."""
-
     def members(self, *, user_id: str | None = None) -> list[int]:
         """Return the row ids of all entries, most recently used first, then most often (B).
 

@@ -81,9 +81,6 @@ class ScratchpadTable(Table):
     def leave(self, row_id: int) -> bool:
         return self._db.run("DELETE FROM scratchpad WHERE seq = ?", (row_id,)) > 0
 
-    def contains(self, row_id: int) -> bool:
-        return self._db.row("SELECT 1 FROM scratchpad WHERE seq = ?", (row_id,)) is not None
-
     def members(self, *, user_id: str | None = None) -> list[int]:
         of_user, values = ("", ()) if user_id is None else ("AND s.user_id = ?", (user_id,))
         sql = f"SELECT s.seq {_MEMBERS} {of_user} {_MOST_RECENT}"
