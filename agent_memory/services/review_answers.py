@@ -216,7 +216,7 @@ def _is_stored_since(engine: Engine, memory_id: str, moment: str) -> bool:
 def take_back_handed_on(engine: Engine, deletion: Change) -> None:
     """Remove the reviews that were handed on when a memory was deleted, which is there again."""
     moment = read_stored_time(deletion.changed_at) + _HANDED_ON
-    done = Operation(0, "add", 0, 0, format_time(moment), deletion.session_id)
+    done = Operation("add", 0, 0, format_time(moment), deletion.session_id)
     engine.reviews.take_back(done, None)
 
 

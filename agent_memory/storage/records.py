@@ -92,7 +92,6 @@ def read_list(text: str | None) -> list[str]:
 class Operation(NamedTuple):
     """An operation, with the ids of its first and last change in the history."""
 
-    operation_id: int
     verb: str
     first_change: int
     last_change: int

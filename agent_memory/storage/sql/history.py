@@ -166,7 +166,7 @@ _INSERT_OPERATION: Final = """
 INSERT INTO operations (verb, done_at, session_id, first_change, last_change)
 VALUES (?, ?, ?, ?, ?)"""
 _SELECT_OPERATION: Final = """
-SELECT operation_id, verb, first_change, last_change, done_at, session_id FROM operations"""
+SELECT verb, first_change, last_change, done_at, session_id FROM operations"""
 
 
 class OperationTable(Table):
@@ -199,6 +199,6 @@ ORDER BY operation_id DESC LIMIT 1"""
     def last(self) -> Operation | None:
         sql = f"{_SELECT_OPERATION} ORDER BY last_change DESC, operation_id DESC LIMIT 1"
         row = self._db.row(sql)
-        if row is not None and None in row[:4]:  # the schema rules that out
+        if row is not None and None in row[:3]:  # the schema rules that out
             raise StorageCorrupt(f"{self._db.location} is damaged: restore a backup")
         return None if row is None else Operation(*row)

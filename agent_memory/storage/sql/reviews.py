@@ -66,7 +66,7 @@ SELECT memory_id, change_id FROM history WHERE event = 'UPDATE' AND (memory_id, 
 _OF_OWNER: Final = "m.user_id = ? AND (CAST(? AS TEXT) IS NULL OR m.run_id = ?)"
 """The values are the user's id, and the run's twice."""
 _SELECT_LAST_DECIDED: Final = f"""
-SELECT o.operation_id, o.verb, o.first_change, o.last_change, o.done_at, o.session_id
+SELECT o.verb, o.first_change, o.last_change, o.done_at, o.session_id
 FROM operations AS o
 JOIN reviews AS r ON CASE o.verb WHEN 'dismiss' THEN r.dismissed_at = o.done_at
   ELSE r.proposed_at = o.done_at AND r.session_id IS NOT DISTINCT FROM o.session_id
