@@ -15,8 +15,6 @@ class Column(NamedTuple):
     kind: Literal["text", "word", "list", "object", "task", "time", "flag", "count"]
     """What the column holds: a text, an enum value, JSON of a list, of an object or of a task's
     metadata, a time as text, 0 or 1, a number."""
-    document: Literal["A", "C", "E", ""] = ""
-    """The document that defines the field; empty if it is ours."""
     default: Any = None
     """The default as plain data; ``None`` also for a field that is required or generated."""
     historic: bool = True
@@ -32,32 +30,30 @@ class Column(NamedTuple):
         return self.kind in ("list", "object", "task")
 
 
-def _usage(
-    kind: Literal["time", "count"], document: Literal["A", "C"], default: int | None = None
-) -> Column:
+def _usage(kind: Literal["time", "count"], default: int | None = None) -> Column:
     """Return a column about changes and accesses, whose own changes are not recorded."""
-    return Column(kind, document, default, historic=False, merge="ignored")
+    return Column(kind, default, historic=False, merge="ignored")
 
 
 COLUMNS: Final = {
-    "id": Column("text", "A", historic=False),
-    "content": Column("text", "A", merge="ignored"),
-    "category": Column("text", "A", "note"),
-    "tags": Column("list", "A", [], merge="joined"),
-    "kind": Column("word", "E", "learning"),
-    "importance": Column("word", "E", "medium", merge="higher"),
-    "memory_type": Column("word", "C", "STANDARD"),
-    "timestamp": Column("time", "A"),
-    "updated_at": _usage("time", "C"),
-    "last_accessed": _usage("time", "A"),
-    "access_count": _usage("count", "A", 0),
-    "created_by_session": Column("text", "A", merge="ignored"),
-    "user_id": Column("text", "C", merge="ignored"),
-    "run_id": Column("text", "C", merge="ignored"),
-    "archived": Column("flag", "E", default=False, merge="ignored"),
-    "task_metadata": Column("task", "E"),
-    "metadata": Column("object", "A", {}, merge="joined"),
-    "version": _usage("count", "C", 1),
+    "id": Column("text", historic=False),
+    "content": Column("text", merge="ignored"),
+    "category": Column("text", "note"),
+    "tags": Column("list", [], merge="joined"),
+    "kind": Column("word", "learning"),
+    "importance": Column("word", "medium", merge="higher"),
+    "memory_type": Column("word", "STANDARD"),
+    "timestamp": Column("time"),
+    "updated_at": _usage("time"),
+    "last_accessed": _usage("time"),
+    "access_count": _usage("count", 0),
+    "created_by_session": Column("text", merge="ignored"),
+    "user_id": Column("text", merge="ignored"),
+    "run_id": Column("text", merge="ignored"),
+    "archived": Column("flag", default=False, merge="ignored"),
+    "task_metadata": Column("task"),
+    "metadata": Column("object", {}, merge="joined"),
+    "version": _usage("count", 1),
 }
 """The columns by name, in the order of the table and of exports, whose lines are compared. A new
 field comes last."""
