@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from functools import partial
 from typing import Any
@@ -36,5 +35,5 @@ def function_tools(tools: MemoryTools) -> list[FunctionTool]:
 
 
 async def _call(tools: MemoryTools, name: str, _: ToolContext[Any], arguments: str) -> str:
-    result = await asyncio.to_thread(tools.call, name, arguments)
+    result = await tools.acall(name, arguments)
     return json.dumps(result.to_dict(), ensure_ascii=False)

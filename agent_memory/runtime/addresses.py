@@ -110,10 +110,9 @@ def server_address(url: str) -> ServerAddress:
         raise _unreadable(scheme)  # "app:password/db" has no host, and the password for a port
     if scheme not in POSTGRES_SCHEMES:
         return ServerAddress(url, "", _DEFAULT_POOL_SIZE, f"{scheme}://{shown}")
-    options = parse_qsl(query, keep_blank_values=True)
     schema, pool_size, replica = _DEFAULT_SCHEMA, _DEFAULT_POOL_SIZE, None
     passed = []
-    for name, value in options:
+    for name, value in parse_qsl(query, keep_blank_values=True):
         if name == "schema":
             schema = _schema(value)
         elif name == "pool_size":
@@ -122,17 +121,15 @@ def server_address(url: str) -> ServerAddress:
             replica = _hosts(value)
         else:
             passed.append((name, value))
-    conninfo = _conninfo(f"{scheme}://{place}", passed)
+    conninfo = _with_options(f"{scheme}://{place}", passed)
     public = [(name, value) for name, value in passed if name not in _SECRET]
     if schema != _DEFAULT_SCHEMA:
         public.append(("schema", schema))
-    location = f"postgresql://{shown}" + (
-        "?" + urlencode(public, quote_via=quote) if public else ""
-    )
+    location = _with_options(f"postgresql://{shown}", public)
     if replica is None:
         return ServerAddress(conninfo, schema, pool_size, location)
     follower = ServerAddress(
-        _conninfo(
+        _with_options(
             f"{scheme}://{user}{at}{replica}{slash}{database}",
             [(name, value) for name, value in passed if name not in _OF_HOSTS],
         ),
@@ -152,7 +149,7 @@ def _unreadable(scheme: str) -> ConfigurationError:
     )
 
 
-def _conninfo(place: str, options: Sequence[tuple[str, str]]) -> str:
+def _with_options(place: str, options: Sequence[tuple[str, str]]) -> str:
     return place + ("?" + urlencode(options, quote_via=quote) if options else "")
 
 
