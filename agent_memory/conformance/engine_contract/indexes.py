@@ -18,12 +18,12 @@ from agent_memory.storage.records import Alternative, QueryVector
 SIZE = 64
 
 
-def rows_found(engine: Engine, query: str, *, limit: int = 10) -> list[int]:
+def rows_found(engine: Engine, query: str) -> list[int]:
     """Return the rows that match a query by keyword, best first."""
     with engine.read():
         terms = engine.keywords.terms_of(query)
         counts = engine.keywords.frequencies(terms)
-        best, _ = engine.keywords.candidates(terms, counts, NOT_ARCHIVED, needed=limit, limit=limit)
+        best, _ = engine.keywords.candidates(terms, counts, NOT_ARCHIVED, needed=10, limit=10)
         return best
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -16,8 +16,6 @@ import pytest
 from conftest import Clock, Visitor
 
 from agent_memory import AgentMemory, Memory
-
-Seen = Callable[[], AgentMemory]
 
 FTS = (
     "SELECT m.id FROM memory_index i JOIN memories m ON m.seq = i.rowid"
