@@ -73,7 +73,8 @@ class ValidationError(AgentMemoryError, ValueError):
         shown = value if is_shown else described(value)
         fault = {"loc": (*at, field), "msg": message, "type": kind, "input": shown}
         # A lone surrogate in a field's name must not keep the message from being printed.
-        printable = f"{field}: {message}".encode(errors="backslashreplace").decode()
+        place = ".".join(map(str, (*at, field)))
+        printable = f"{place}: {message}".encode(errors="backslashreplace").decode()
         return cls(printable, [fault])
 
     @classmethod
