@@ -99,6 +99,7 @@ ANSWERED: Final[dict[str, Callable[[AgentMemory, Path], object]]] = {
     "suggestion": lambda m, _: m.suggestion(),
     "tidy": lambda m, _: m.tidy(),
     "unarchive": lambda m, _: m.unarchive(OVEN),
+    "under_review": lambda m, _: sorted(m.under_review([OVEN, PIPE])),
     "undo": lambda m, _: m.undo(),
     "update": lambda m, _: m.update(OVEN, content="The oven is mended"),
     "validate": lambda m, _: m.validate({"content": ""}),
