@@ -48,6 +48,10 @@ My blood pressure is chronically high.
 My birthday is May 5.
 I'm scared of flying.
 Mi hermana vive en Lima.
+Ich esse jeden Morgen Obst.
+Ich wohne hier in Graz.
+Trabajo por la mañana.
+J'ai deux enfants.
 """.splitlines()
 PASSING = """\
 I had lunch with Ann at Rome today and we talked about pottery.
@@ -92,6 +96,11 @@ Mein Zug ist verspätet.
 Ich bin müde.
 Ich öffne die Datei und bekomme einen Fehler.
 Mon train est en retard.
+Ich habe Python gelernt.
+Ich leite das weiter.
+Ich hasse diesen Fehler.
+J'ai 3 erreurs.
+Tengo un error en el código.
 """.splitlines()
 
 

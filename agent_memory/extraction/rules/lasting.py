@@ -47,7 +47,8 @@ _AT_A_MOMENT: Final = pattern(
     r"|(?:this|last|next) (?:morning|afternoon|evening|night|week|weekend|month|\w+day)"
     r"|(?:an?|\d+|\w+) (?:minute|hour|day|week)s? ago|in (?:an?|\d+) (?:minute|hour|day|week)s?"
     r"|(?<!never )on (?:mon|tues|wednes|thurs|fri|satur|sun)day"
-    r"|heute|morgen|gestern|gerade|aujourd'hui|demain|hier|hoy|ma\u00f1ana|ayer)\b"
+    r"|heute|(?<!jeden )(?<!am )morgen|gestern|gerade|aujourd'hui|demain|hier(?! (?:in|bei)\b)|hoy"
+    r"|(?<!la )ma\u00f1ana|ayer)\b"
 )
 _CHANGED: Final = pattern(
     rf"^(?:{_WE}|my|our|{_USER})\b.*?\b(?:moved (?:to|from|in with|out of)|relocated|emigrated"
@@ -56,7 +57,7 @@ _CHANGED: Final = pattern(
     r"|(?:quit|left|joined|joining) (?-i:[A-Z])\w*|became|retired|divorced|adopted an?"
     r"|(?:quit|left|lost) (?:my|our) job|got (?:married|engaged|divorced|promoted)"
     r"|started (?:a new job|working (?:at|for|as))"
-    r"|(?:stopped|quit) \w+ing|gave up \w+ing|no longer|(?:don't|doesn't) .* any ?more"
+    r"|(?:stopped|quit) \w+ing|gave up \w+ing|no longer|(?:don't|doesn't) .{0,200}? any ?more"
     r"|went (?:up|down) to|(?:is|are) now)\b"
 )
 _BIOGRAPHY: Final = pattern(
@@ -207,14 +208,17 @@ _ABROAD: Final = pattern(
     r"|verheiratet|geschieden|ledig|verwitwet|\d+)"
     r"|habe (?:eine?n? |zwei |drei |keine )?(?!(?:frage|problem|termin|idee|hunger|durst|zeit|angst"
     r"|fehler|lust|\w*schmerzen|fieber|husten|urlaub|besuch)\b)(?-i:[A-Z\u00c4\u00d6\u00dc])"
+    r"(?!.* (?-i:[a-z]*ge[a-z\u00e4\u00f6\u00fc\u00df]{2,}(?:t|en)|[a-z]+iert)\W*$)"
     r"|(?:wohne|lebe|arbeite|hei\u00dfe|mag|liebe|hasse|esse|trinke|rauche|spreche|spiele|studiere"
     r"|lerne|unterrichte|fahre|trage|bevorzuge|besitze|sammle|leide|leite|vertrage)\b"
+    r"(?! (?:es|dies\w*)\b)(?!.* (?:ab|ein|los|weiter|nach hause)\W*$)"
     r"|\w+e (?:immer|nie|jeden|meistens|oft|t\u00e4glich)\b)"
     rf"|(?:mein|unser)e? {_KIN_ABROAD}(?: (?-i:[A-Z])\w+)?"
     r" (?:ist (?!\w+t\b|krank|m\u00fcde|da\b|weg\b)|sind|hei\u00dft|hat|lebt|wohnt|arbeitet)\b"
     r"|(?:mein|unser)e? [^\W\d_]+(?: \w+)? (?:ist|sind|hei\u00dft|lautet)"
     r" (?:eine? |am )?(?=\d|(?-i:[A-Z\u00c4\u00d6\u00dc]))"
-    r"|j'(?:ai (?:\d|une? (?:fils|fille|fr\u00e8re|s\u0153ur|chien|chat))|aime|adore|habite)\b"
+    r"|j'(?:ai (?:\d+ ans|(?:\d|une?|deux|trois|des)"
+    r" (?:fils|filles?|enfants?|fr\u00e8res?|s\u0153urs?|chiens?|chats?))|aime|adore|habite)\b"
     r"|je (?:suis (?:allergique|v\u00e9g\w+|une?|n\u00e9e?)|n'aime|d\u00e9teste|parle|travaille"
     r"|pr\u00e9f\u00e8re|vis|ne (?:mange|bois|fume))\b"
     rf"|(?:mon|ma|mes|notre|nos) {_KIN_ABROAD}(?: (?-i:[A-Z])\w+)?"
@@ -222,7 +226,8 @@ _ABROAD: Final = pattern(
     r"|(?:mon|ma|mes|notre|nos) [^\W\d_]+(?: \w+)? (?:est|sont|s'appelle)"
     r" (?:l[ae]s? \w|l'|une? \w|\d|(?-i:[A-Z]))"
     r"|(?:yo )?(?:soy|me (?:gusta|encanta|llamo)|no me gusta"
-    r"|tengo (?!que\b|una? (?:pregunta|problema|duda|cita)\b|sue\u00f1o|hambre|sed\b)\w+|vivo"
+    r"|tengo (?!que\b|una? (?:pregunta|problema|duda|cita|error|idea)\b|sue\u00f1o|hambre|sed\b"
+    r"|tiempo|prisa)\w+|vivo"
     r"|trabajo|hablo|prefiero|odio|nac\u00ed|no (?:como|bebo|fumo))\b"
     r"|mis? [^\W\d_]+(?: \w+)? (?:es|son|se llama|tiene|vive|trabaja)\b)"
 )
