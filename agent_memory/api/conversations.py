@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from agent_memory.api.arguments import check_fraction, check_review_ids, join_filters
+from agent_memory.api.arguments import check_fraction, check_ids, check_review_ids, join_filters
 from agent_memory.api.plain_arguments import check_whole_number
 from agent_memory.api.retrieval import RetrievalVerbs
 from agent_memory.api.writing import WritingVerbs, log_secrets
@@ -153,12 +153,12 @@ class ConversationVerbs(WritingVerbs, RetrievalVerbs):
         """Return the memories that wait for a decision of yours, oldest first."""
         return self._store.decisions.reviews()
 
-    def under_review(self, memory_ids: Iterable[str]) -> set[str]:
+    def under_review(self, memory_ids: str | Iterable[str]) -> set[str]:
         """Return those of some memories that a newer one may correct, as a search marks its hits.
 
         Until somebody decides: also where the newer one was edited since.
         """
-        return self._store.decisions.under_review(list(memory_ids))
+        return self._store.decisions.under_review(check_ids(memory_ids))
 
     def approve(self, review_id: int) -> Memory:
         """Delete the memory under review and return it as it was; ``undo`` brings it back.

@@ -413,10 +413,11 @@ class SessionMemory(WithCheckedFlags):
         reviews = self._memory.reviews()
         return [review for review in reviews if self._owner.owns(review.user_id, review.run_id)]
 
-    def under_review(self, memory_ids: Iterable[str]) -> set[str]:
+    def under_review(self, memory_ids: str | Iterable[str]) -> set[str]:
         """Return those of some memories of this session that a newer one may correct."""
         self._refuse_unless("read")
-        return self._memory.under_review([each for each in memory_ids if self._own(each)])
+        own = [each for each in check_ids(memory_ids) if self._own(each)]
+        return self._memory.under_review(own)
 
     def approve(self, review_id: int) -> Memory:
         """Delete the memory under review, or shorten it, and return it as it was."""

@@ -139,6 +139,7 @@ CALLS: dict[str, tuple[str, list[Any], Call]] = {
     ),
     "decide": ("approve", [None, 5, "12", {}], lambda m, it: m.decide(approve=it)),
     "decide, dismiss": ("dismiss", [None, 5, "12"], lambda m, it: m.decide(dismiss=it)),
+    "under_review": ("memory_ids", [None, 5, [5]], lambda m, it: m.under_review(it)),
     "context": (
         "count_tokens",
         ["x", 5, lambda _: None, lambda _: "7", lambda _: -1, lambda _: float("nan")],

@@ -373,6 +373,8 @@ def test_which_memories_are_under_review_is_told_of_the_sessions_own(
     ids = [each.id for each in memory.get_all()]
     assert ben.under_review(ids) == memory.under_review(ids) == {memory.reviews()[0].memory_id}
     assert alice.under_review(ids) == set()
+    (older,) = ben.under_review(ids)
+    assert ben.under_review(older) == memory.under_review(older) == {older}
 
 
 def test_a_session_gives_nothing_away_and_takes_no_more_than_it_may(memory: AgentMemory) -> None:
