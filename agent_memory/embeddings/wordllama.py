@@ -26,8 +26,6 @@ class WordLlamaEmbedder:
     per process.
     """
 
-    is_instant = True
-
     def __init__(self, dimensions: int = 256) -> None:
         if dimensions not in _SIZES:
             raise ConfigurationError(f"wordllama has 64, 128 or 256 dimensions, not {dimensions!r}")
@@ -35,6 +33,11 @@ class WordLlamaEmbedder:
         self.dimensions = dimensions
         self.model = f"wordllama-l2-supercat-{dimensions}"
         self.name = "wordllama" if dimensions == 256 else f"wordllama:{dimensions}"
+
+    @property
+    def is_instant(self) -> bool:
+        """Whether a short text needs no time limit: the weights are loaded."""
+        return _model.is_made
 
     def load(self) -> None:
         """Load the weights if they are not loaded yet, which takes half a second."""

@@ -112,6 +112,11 @@ class Once(Generic[Value]):
         self._made: list[Value] = []
         self._lock = Lock()
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the value is made, so that ``get`` takes no time."""
+        return bool(self._made)
+
     def get(self) -> Value:
         """Return the value."""
         if not self._made:

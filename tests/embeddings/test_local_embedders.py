@@ -90,6 +90,28 @@ def test_what_is_embedded_at_once_needs_no_thread_of_its_own(tmp_path: Path) -> 
         assert embedder.threads[2:] == ["agent-memory-embedder"]
 
 
+def test_a_search_does_not_wait_for_a_model_that_takes_long_to_load(tmp_path: Path) -> None:
+    """After the migration of an empty file nothing was embedded yet, nor was the model loaded."""
+    code = """
+import sys, time
+import wordllama
+from agent_memory import AgentMemory
+load = wordllama.WordLlama.load
+wordllama.WordLlama.load = lambda **given: time.sleep(3) or load(**given)
+config = {"embedding_timeout_seconds": 0.2}
+with AgentMemory("bob", root=sys.argv[1], embedder="wordllama", config=config) as memory:
+    memory.migrate()
+    started = time.monotonic()
+    (reason,) = memory.search("light").search_metadata.degraded
+    assert "did not answer" in reason, reason
+    assert time.monotonic() - started < 2
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize("dimensions", [0, 100, 512, "256"])
 def test_other_dimensions_are_refused(dimensions: Any) -> None:
     with pytest.raises(ConfigurationError, match="64, 128 or 256"):
