@@ -114,6 +114,7 @@ class VectorMigration:
         if state.active is not None and state.active.is_same(target):
             self.store.vectors.abandon()
             self._embed_missing(state.active)
+            self.store.vectors.finish_index()
             self._report(status="completed", completed_at=now_utc())
             return
         is_begun = state.building is not None and state.building.is_same(target)

@@ -322,6 +322,16 @@ def test_what_changes_while_the_index_is_missing_is_in_the_one_that_is_built(roo
         assert memory.check().problems == []
 
 
+def test_a_migration_to_the_model_in_use_builds_an_index_that_is_missing(root: Path) -> None:
+    make(root, 20)
+    with opened(root) as memory:
+        change(memory.path, "UPDATE embedding_models SET is_indexed = 0")
+        memory.migrate()
+        database = Database(memory.path, read_only=True)
+        assert database.value("SELECT is_indexed FROM embedding_models") == 1
+        database.close()
+
+
 MOVER = """
 import sys
 from pathlib import Path
