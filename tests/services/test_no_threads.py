@@ -40,6 +40,8 @@ def test_a_search_by_meaning_goes_by_words(root: Path) -> None:
     with AgentMemory("bob", root=root, embedder="wordllama") as memory:
         memory.store("Samir adopted a kitten and two puppies")
         memory.migrate()
+        assert len(memory.search("which pet animals?")) == 1  # the model is loaded
+    with AgentMemory("bob", root=root, embedder="wordllama") as memory:
         assert [len(memory.search(query)) for query in ("which pet animals?", "kitten")] == [0, 1]
     threading.stack_size(0)
     with AgentMemory("bob", root=root, embedder="wordllama") as memory:
