@@ -427,6 +427,8 @@ def test_what_remains(text: str, newer: str, rest: str | None) -> None:
         ("I own a boat and a car. I sew.", "I sold the boat."),
         ("I met Rosa in May. She is a cook. We dance.", "Rosa is no longer a cook."),
         ("I like:\n- mate\n- cocoa\n- milk", "I no longer like cocoa."),
+        ("kasse listens on port 8085, Petra has a dog", "kasse now listens on port 8090"),
+        ("kasse listens on port 8085, because 5432 is taken", "kasse now listens on port 8090"),
     ],
 )
 def test_what_may_be_contradicted_in_part_is_not_written_anew(text: str, newer: str) -> None:

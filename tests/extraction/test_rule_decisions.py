@@ -389,7 +389,13 @@ def test_another_street_and_number_is_asked_about() -> None:
 
 
 def test_what_is_postponed_to_another_day_is_on_that_day() -> None:
-    fact, known = "The launch is postponed to Thursday.", "The launch is on Monday."
+    fact = "The launch is postponed to Thursday."
+    for known in ("The launch is on Monday.", "The launch starts on Monday."):
+        assert outcomes(decided(fact, known=(known,))) == [("UPDATE", "m0")]
+
+
+def test_a_host_with_a_number_takes_the_place_of_one_without() -> None:
+    fact, known = "Our mail server is now mx2.kern.example", "Our mail server is mx.kern.example"
     assert outcomes(decided(fact, known=(known,))) == [("UPDATE", "m0")]
 
 

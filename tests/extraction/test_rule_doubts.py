@@ -159,6 +159,44 @@ from decision_cases import decided, outcomes
         ("I'm not a smoker any more.", "I smoke."),
         ("My husband quit smoking.", "My husband is a smoker."),
         ("I stopped running.", "I run every day."),
+        (
+            "kasse now listens on port 8090, 8085 collided with the printer service",
+            "kasse listens on port 8085, because 5432 is taken",
+        ),
+        ("Because 8085 is taken, kasse now listens on port 8090", "kasse listens on port 8085"),
+        ("Node 4 died, so lager runs on node 7 now", "lager runs on node 4, Petra set it up"),
+        (
+            "Yuki left the company, Benedikt is responsible for payments now",
+            "Yuki is responsible for payments",
+        ),
+        (
+            "Ines is on leave and Marek reviews the pull requests now",
+            "Ines reviews the pull requests",
+        ),
+        (
+            "Our backup runs at 04:00 now, the reports need the database at night",
+            "Our backup runs at 02:00 because the load is low then",
+        ),
+        (
+            "Der Staging-Server ist jetzt stage2.kern.example",
+            "Der Staging-Server ist stage.kern.example",
+        ),
+        (
+            "Die Abgabe ist am Montag, nach der Prüfung",
+            "Die Abgabe ist am Freitag, Jonas hat es bestätigt",
+        ),
+        (
+            "El servidor escucha ahora en el puerto 9090",
+            "El servidor escucha en el puerto 8080, porque el 80 está ocupado",
+        ),
+        (
+            "Le serveur est maintenant api2.acme.example, parce que l'ancien est trop lent",
+            "Le serveur est api.acme.example",
+        ),
+        ("The presale was postponed to 24 November", "The presale starts on 20 November at 10:00"),
+        ("No, Adyen is out, we now use Mollie", "We go with Adyen"),
+        ("We now use Mollie, Adyen is out", "We go with Adyen"),
+        ("Notion is out, we are going with Obsidian", "We use Notion because it is cheap"),
     ],
 )
 def test_what_may_be_of_another_day_or_thing_is_asked_about(fact: str, known: str) -> None:
@@ -290,6 +328,30 @@ def test_what_may_be_of_another_day_or_thing_is_asked_about(fact: str, known: st
         ("I gave up coffee.", "I never drink coffee."),
         ("I don't smoke.", "I quit smoking."),
         ("I quit smoking.", "I'm not a smoker."),
+        (
+            "lager listens on port 9000 because 8085 is taken",
+            "kasse listens on port 8085 because 5432 is taken",
+        ),
+        ("I take the pill at 20:00, before bed", "I take the pill at 8:00, before breakfast"),
+        (
+            "The standup is at 9:00, it takes 10 minutes now",
+            "The retro is at 15:00, it takes 30 minutes",
+        ),
+        (
+            "If it is dry, the party is at 6 pm, Ann says so now",
+            "If it rains, the party is at 5 pm, Ann is sure",
+        ),
+        (
+            "I read a book by Camus, Ann recommended it",
+            "I read a book by Kafka, Ben recommended it",
+        ),
+        ("We met in Oslo, Ines was there", "We met in Rome, Ines was there"),
+        ("The workshop starts at 9 am, as people come by train", "The workshop starts at 9:00"),
+        ("The meeting ends at 10:00 now, because of lunch", "The meeting starts at 9:00"),
+        ("Adyen is out, we now use Mollie", "We use Jenkins for builds, it is free"),
+        ("Adyen is out, we now use Mollie", "Hetzner is out, we host the shop at OVH"),
+        ("Redis is out, we use Valkey for caching", "We use Postgres for orders"),
+        ("Alice works at Philips now.", "My wife works at Philips."),
     ],
 )
 def test_what_may_both_be_true_is_no_question(fact: str, known: str) -> None:

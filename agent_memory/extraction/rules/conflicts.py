@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 from agent_memory.extraction.rules.changes import (
     PAST,
     RECENTLY,
+    Change,
+    change_of,
     is_beside,
     is_but_once,
     is_what_happened,
@@ -35,12 +37,14 @@ from agent_memory.extraction.rules.statements import (
     EMPLOYER,
     HOME,
     JOB,
+    START,
     Statement,
     other_words_of,
     same_value,
 )
-from agent_memory.extraction.rules.successors import succeeded_by
+from agent_memory.extraction.rules.successors import names_another, succeeded_by
 from agent_memory.extraction.rules.values import NAME, Value, value_of
+from agent_memory.text.clauses import main_clauses
 from agent_memory.text.speech_acts import is_standing
 from agent_memory.text.stems import stems
 
@@ -198,6 +202,8 @@ def _is_same_slot(stated: Statement, known: Statement, new: Reading) -> bool:
         # "I have a new boss, her name is Ann", about "My boss is Karim".
         slots = {(each.subject, each.attribute.removesuffix(" name")) for each in (stated, known)}
         return len(slots) == 1
+    if new.change.is_new and known.slot == (stated.subject, f"{stated.attribute}{START}"):
+        return True  # "The presale was postponed to May 6", about "The presale starts on May 5"
     was_that = known.slot == (stated.subject, BEING) and stated.attribute == JOB
     return stated.slot == known.slot or (was_that and new.change.is_new)
 
@@ -269,30 +275,55 @@ def words_of_statement(known: Statement, text: Reading) -> frozenset[str]:
 
 
 def _of_frames(new: Reading, old: Reading) -> Conflict | None:
-    """Compare sentences that differ in one value: "The API runs on port 8080", "on port 8443"."""
-    is_then = new.change.is_changed and PAST.search(new.text) is not None
-    is_denied_too = new.change.is_negated and old.change.is_negated and not new.change.corrects
-    is_one = new.is_one_sentence and old.is_one_sentence
-    if new.change.is_for_a_while or is_then or not is_one:
+    """Compare sentences that differ in one value: "The API runs on port 8080", "on port 8443".
+
+    Whatever reason or remark follows, the clauses that state something are compared as well.
+    """
+    if not (new.is_one_sentence and old.is_one_sentence):
         return None
-    values = _differing(_SINCE.sub("", new.text), old.text)
+    if (whole := _of_frame(new.text, new.change, old.text)) is not None:
+        return whole
+    if names_another(new, old):
+        return None
+    for place, clause in enumerate(main_clauses(new.text)):
+        for known_place, known in enumerate(main_clauses(old.text)):
+            if clause.when and known.when and clause.when != known.when:
+                continue  # a pill before breakfast, and one before bed
+            if _differing(clause.text, known.text) is None:
+                continue
+            change = change_of(clause.text)
+            is_beside = place or known_place or new.change.is_for_a_while
+            if is_beside and not (change.is_new or change.corrects):
+                continue
+            if (against := _of_frame(clause.text, change, known.text)) is not None:
+                return against
+    return None
+
+
+def _of_frame(text: str, change: Change, old: str) -> Conflict | None:
+    """Compare two sentences, or two clauses, that may differ in one value."""
+    is_then = change.is_changed and PAST.search(text) is not None
+    if change.is_for_a_while or is_then:
+        return None
+    values = _differing(_SINCE.sub("", text), old)
     if values is None:
         return None
     value, known = values
-    is_announced = _is_announced(new)
+    is_announced = change.is_new or change.corrects
     # One may have left both Oslo and Rome, but what is not before 10 is not before 9 either.
-    is_bound = re.search(_BOUND + re.escape(value.form), new.text.lower()) is not None
-    is_limit = (value.is_closed and is_bound) or _NOW.search(new.text) is not None
+    is_denied_too = change.is_negated and change_of(old).is_negated and not change.corrects
+    is_bound = re.search(_BOUND + re.escape(value.form), text.lower()) is not None
+    is_limit = (value.is_closed and is_bound) or _NOW.search(text) is not None
     is_other = value.is_value and value.form != known.form and (is_limit or not is_denied_too)
     if not is_other or (value.goes_with(known) and not is_announced):
         return None
     # What happened twice happened twice, and so did what both Ann and Bob did ("joined Acme").
-    is_of_another = new.text.split()[:1] != old.text.split()[:1]
-    if (is_of_another or not is_announced) and PAST.search(new.text) is not None:
+    is_of_another = text.split()[:1] != old.split()[:1]
+    if (is_of_another or not is_announced) and PAST.search(text) is not None:
         return None
-    is_rule = is_standing(new.text) and not new.change.is_negated
+    is_rule = is_standing(text) and not change.is_negated
     if is_announced or is_rule or value.is_closed:
-        return Conflict("it says the same of something else", replaced=old.stems)
+        return Conflict("it says the same of something else", replaced=stems(old))
     return None
 
 

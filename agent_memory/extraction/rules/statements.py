@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from agent_memory.extraction.rules.answers import as_statement
 from agent_memory.extraction.rules.changes import MISTAKE, NO, RECENTLY
-from agent_memory.extraction.rules.values import DATE, NAME, WORDS, Value, value_of
+from agent_memory.extraction.rules.values import DATE, NAME, TIME, WORDS, Value, value_of
 from agent_memory.text.careful_typing import carefully_typed
 from agent_memory.text.normalize import exact_form
 from agent_memory.text.quotations import has_quotation
@@ -121,7 +121,8 @@ _OF_THING: Final = re.compile(
     rf"(?:{_WHOSE} (?P<thing>{_WORD}(?:,? {_WORD}){{0,6}}?)|(?P<bare>{_PERSON}))"
     r" (?P<is>is called|is named"
     rf"|(?:(?:(?:is|are|was|has been|has|got) )?{_CHANGED}|went (?:up|down)) {_FROM}to"
-    r"|is|are|has become) " + _VALUE,
+    r"|is|are|has become"
+    rf"|(?:starts?|begins?|takes? place)(?= (?:(?:on|at) )?(?:{DATE}|{TIME})\b)) " + _VALUE,
     re.IGNORECASE,
 )
 # "Ola is our new CFO", "jo@x.org is my new email".
@@ -175,6 +176,9 @@ _SAME_THING: Final = {
     "e-mail address": "email", "mail address": "email", "company": EMPLOYER, "work": "job",
     "full name": NAMED, "first name": NAMED, "job title": JOB, "time zone": "timezone",
 }  # fmt: skip
+_STARTS: Final = re.compile(r"(?:starts?|begins?)$", re.IGNORECASE)
+START: Final = " start"
+"""What follows in the slot of when something starts: it ends at another time."""
 _IS_NAMED: Final = re.compile(r"(?:called|named|name is)$", re.IGNORECASE)
 _KIND_OF: Final = {HOME: NAME, EMPLOYER: NAME, NAMED: NAME, AGE: "number", "weight": "number"}
 """The kind of a slot's values, if it is known."""
@@ -345,6 +349,8 @@ def _slot_of(match: re.Match[str]) -> str:
     thing = re.sub(rf"{_APOSTROPHE}s name$", " name", thing)
     if _IS_NAMED.search(groups.get("is") or ""):
         thing = f"{thing} name"
+    if _STARTS.search(groups.get("is") or ""):
+        thing = f"{thing}{START}"
     return _SAME_THING.get(thing, thing)
 
 

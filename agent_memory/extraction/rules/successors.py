@@ -55,11 +55,17 @@ _NOT_ANY_MORE: Final = tuple(
         rf"(?:,| and| but) {_NOT} {_NAME}(?: any ?more)?\W*$",
         rf"\b{_INSTEAD_OF} {_NAME}{_STOP}",
         rf"\b(?:it|that|this) (?:used to be|was) {_NAME}(?: before)?\W*$",
-        rf"^\W*{_NAME} (?:is|was) out(?=[,;:.!?]| and\b)",
+        rf"(?:^\W*|[,;] (?:and )?){_NAME} (?:is|was) out(?=[,;:.!?]| and\b|$)",
         rf"\bno longer(?= [^,;:.!?]{{1,40}} by {_NAME}\W*$)",
     )
 )
 """Who is no longer what the rest of the sentence says somebody else is."""
+_CHOICE: Final = re.compile(
+    r"\bwe(?:['\u2019]re|['\u2019]ll)?(?: (?:now|are|will))* (?:use|using|take|rely on"
+    rf"|(?:go|going|work|working|stick) with) (?P<what>(?-i:{_CAPITAL}(?: {_CAPITAL}){{0,2}}))",
+    re.IGNORECASE,
+)
+"""What was chosen, in any of the words for it: "We go with Adyen", "we now use Mollie"."""
 _ROLELESS: Final = (
     stems("know use like love hate enjoy prefer want need miss praise mention") | SIGNS
 )
@@ -88,6 +94,12 @@ def succeeded_by(new: Reading, old: Reading) -> str:
     return ""
 
 
+def names_another(new: Reading, old: Reading) -> bool:
+    """Return whether a newer text says who is no longer the one, and an older is about others."""
+    gone = [stems(successor.gone) for successor in _successors(new.text)]
+    return bool(gone) and not any(words <= old.stems for words in gone)
+
+
 @lru_cache(maxsize=128)  # a text is compared with some 50 older ones
 def _successors(text: str) -> tuple[_Successor, ...]:
     taken = (match for pattern in _TAKEN_OVER for match in pattern.finditer(text))
@@ -111,7 +123,9 @@ def _is_of(successor: _Successor, old: Reading) -> bool:
         if known.value.form == gone and attribute and attribute <= about:
             return True
     if not old.text.lower().startswith(f"{gone} "):
-        return False
+        chosen = _CHOICE.match(old.text)
+        is_that = chosen is not None and chosen["what"].lower() == gone
+        return is_that and _CHOICE.search(successor.rest) is not None
     verb = old.text[len(gone) :].split()[0].strip(".,")
     root = stems(verb)
     rest = old.stems - stems(gone) - root - SIGNS

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from agent_memory.text.normalize import DENSE, exact_form
+from agent_memory.text.times import times_in
 
 WORDS: Final = "words"
 """The kind of text that is not a value: "tight", "in the garage", "angry"."""
@@ -77,9 +78,9 @@ _KINDS: Final = tuple(
         (rf"{DATE}(?:,? (?:at )?{TIME})?", "date"),
         (r"\+?\d[\d ()/-]{5,}\d", "address"),
         (rf"\d{{1,5}}[a-z]?(?-i:(?: {_CAPITAL}){{2,4}})\.?", NAME),  # "12 Oak Street"
+        (r"(?-i:[a-z][\w-]*(?:\.[a-z][\w-]*){2,})", "address"),  # a host, "db2.acme.example" too
         (r"\w*\d+(?:[.:-]\w+)+|[a-z]+-?\d+[a-z\d]*", "code"),
         (r"(?:version|port|room|gate|seat|floor|chapter|step) [\w.:-]*\d[\w.:-]*", "code"),
-        (r"(?-i:[a-z][\w-]*(?:\.[a-z][\w-]*){2,})", "address"),  # a host
         (r"(?:~|\.{1,2})?/\S+|(?:[\w.-]+/)+[\w-]+\.\w+", "address"),  # a path
     )
 )
@@ -123,6 +124,8 @@ class Value(NamedTuple):
         """
         if not (self.is_cased and other.is_cased):
             return True
+        if self.kind == other.kind == "time":
+            return not _spellings(self.form).isdisjoint(_spellings(other.form))
         if self.kind != "date":
             return False
         words, others = (set(_OF_A_DATE.findall(date.form)) for date in (self, other))
@@ -134,6 +137,11 @@ class Value(NamedTuple):
     def is_value(self) -> bool:
         """Return whether it is a value of any kind."""
         return self.kind != WORDS
+
+
+def _spellings(time: str) -> set[str]:
+    """Return how a time may be written: "9:00" is "9 am", or "9 pm"."""
+    return {form for each in times_in(time) for form in (" ".join(each.words), *each.others)}
 
 
 @lru_cache(maxsize=256)  # texts are compared in pairs, and each has a value or two
