@@ -249,6 +249,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "store": ("too late",),
     "store_many": ([{"content": "too late"}],),
     "unarchive": ("mem-1",),
+    "under_review": ("mem-1",),
     "update": ("mem-1",),
     "validate": ({"content": "too late"},),
 }
