@@ -62,7 +62,7 @@ class VectorCache:
 
 _MAX_NAME_LENGTH: Final = 200
 _INSTANT: Final = 10_000
-"""Characters that wordllama embeds within 0.1 s, whatever they are."""
+"""Characters that wordllama embeds within 0.2 s, whatever they are."""
 Answer = TypeVar("Answer")
 Embed = Callable[[Sequence[str]], Iterable[Iterable[float]]]
 """A method of an embedder that embeds texts."""

@@ -183,7 +183,7 @@ class DecisionService(Service):
                 changed.append(memory)
             # An approval is told by its time: undoing it would reopen what was dismissed with it.
             later = now + timedelta(microseconds=1) if approved else now
-            # One because of a memory that was deleted is gone with it.
+            # One is gone with a memory that was deleted, or closed by what a text was shortened to.
             left = [each for each in kept_ids if self._engine.reviews.get(each) is not None]
             for review_id in left:
                 self._engine.reviews.dismiss(review_id, now=later)

@@ -328,6 +328,8 @@ def test_what_may_be_of_another_day_or_thing_is_asked_about(fact: str, known: st
         ("I gave up coffee.", "I never drink coffee."),
         ("I don't smoke.", "I quit smoking."),
         ("I quit smoking.", "I'm not a smoker."),
+        ("I don't like running.", "I'm a runner."),
+        ("I hate teaching.", "I'm a teacher."),
         (
             "lager listens on port 9000 because 8085 is taken",
             "kasse listens on port 8085 because 5432 is taken",

@@ -66,6 +66,7 @@ _TASTE: Final = re.compile(
     re.IGNORECASE,
 )
 """What somebody likes, whatever they do."""
+_LIKING: Final = stems("like love enjoy adore hate dislike loathe")
 _MOST_BESIDE: Final = 8
 """Maximum words of a text per word that it has in common with a denied thing."""
 _ENDS: Final = stems("stop stopped quit gave give given")
@@ -428,7 +429,12 @@ def _of_denial(new: Reading, old: Reading) -> Conflict | None:
 
 
 def _with_doing(text: Reading, other: Reading) -> Reading:
-    """Return a text that says "smoker" as if it said "smoking", if that is what another says."""
+    """Return a text that says "smoker" as if it said "smoking", if that is what another says.
+
+    Not if that one is about a taste: a teacher may hate teaching.
+    """
+    if other.stems & _LIKING:
+        return text
     for noun, verb in text.doers:
         is_named = re.match(r"(?:I|we|my|our)\b", other.text, re.IGNORECASE) is not None
         if is_named and verb <= other.stems and not noun <= other.stems:
